@@ -55,7 +55,23 @@ def in_file(case: Case) -> Result:
         },
         thresholds={"unaligned_share": limit},
         files=worst,
+        variant=_variant(case, layer, unaligned),
     )
+
+
+def _variant(case: Case, layer: Layer, unaligned: Ints) -> str:
+    """Choose the advice by the requests in files with unaligned ones: reads, writes or both.
+
+    Most of them may be made by the aggregators of MPI-IO, for which the program has only hints.
+    """
+    by_aggregators = np.isin(layer.file, case.collectives.aggregated.file)
+    if 2 * total(unaligned[by_aggregators]) > total(unaligned):
+        return "aggregators"
+    all_ = total(_requests(layer)[unaligned > 0])
+    for requests, only_others in ((layer.reads, "writes"), (layer.writes, "reads")):
+        if total(requests.requests[unaligned > 0]) <= case.thresholds.unaligned_share * all_:
+            return only_others
+    return ""
 
 
 def _requests(layer: Layer) -> Ints:

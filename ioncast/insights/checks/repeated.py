@@ -10,8 +10,8 @@ import numpy as np
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
 from ioncast.insights.facts.overlaps import overlaps_of
-from ioncast.insights.facts.values import Bools, Facts, Ints
-from ioncast_base.kinds import Operation
+from ioncast.insights.facts.values import Bools, Facts, Ints, total
+from ioncast_base.kinds import OPERATIONS, Operation
 
 
 def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
@@ -28,12 +28,15 @@ def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
     factor = np.where(is_repeated, moved / np.maximum(touched, 1), 0)
     count, worst = worst_files(case, files, factor)
     sieved = int((is_repeated & _is_sieved(case, operation, files, moved)).sum())
+    variant = "partly" if sieved else ""
+    if sieved == count:
+        variant = _cause(case, operation, files[factor.argmax()])
     return Finding(
         "WARN",
         numbers={"files": count, "factor": worst[0].number, "sieved": sieved},
         thresholds={"repeated_factor": limit},
         files=worst,
-        variant="sieving" if sieved == count else "partly" if sieved else "",
+        variant=variant,
     )
 
 
@@ -70,6 +73,24 @@ def _is_sieved(case: Case, operation: Operation, files: Ints, moved: Ints) -> Bo
         & (moved > limit * asked[files])
     )
     return found
+
+
+def _cause(case: Case, operation: Operation, file: int) -> str:
+    """Tell what moves too many bytes of a file: collective buffering, or sieving below its calls.
+
+    If no call reads, both read before they write.
+    """
+    mpiio = case.facts.layers["MPIIO"]
+    rows = mpiio.file == file
+    calls = [mpiio.of(each) for each in OPERATIONS]
+    together = sum(total((each.collective + each.split)[rows]) for each in calls)
+    cause = (
+        "buffering"
+        if 2 * together > sum(total(each.requests[rows]) for each in calls)
+        else "sieving"
+    )
+    only_writes = operation == "read" and not mpiio.reads.requests[rows].any()
+    return f"{cause}_of_writes" if only_writes else cause
 
 
 FINDERS: Mapping[str, Find] = {

@@ -273,20 +273,41 @@ def test_at_most_twenty_files_are_named_and_all_are_counted(tmp_path: Path) -> N
         # MPI-IO asked for the extent, and POSIX read it five times: data sieving.
         (mpiio_record("/scratch/in", INDEP_READS=100, BYTES_READ=1000), "sieving"),
         # Read-modify-write: MPI-IO only wrote.
-        (mpiio_record("/scratch/in", INDEP_WRITES=100, BYTES_WRITTEN=1000), "sieving"),
+        (mpiio_record("/scratch/in", INDEP_WRITES=100, BYTES_WRITTEN=1000), "sieving_of_writes"),
+        # The same by aggregators, where switching data sieving off changes nothing.
+        (mpiio_record("/scratch/in", COLL_READS=100, BYTES_READ=1000), "buffering"),
+        (mpiio_record("/scratch/in", COLL_WRITES=100, BYTES_WRITTEN=1000), "buffering_of_writes"),
         # The program itself read everything five times.
         (mpiio_record("/scratch/in", INDEP_READS=500, BYTES_READ=5000), ""),
         (mpiio_record("/scratch/other", INDEP_READS=5, BYTES_READ=1000), ""),
     ],
 )
-def test_amplification_by_mpiio_is_called_data_sieving(
+def test_amplification_by_mpiio_is_told_by_its_cause(
     own: CounterRecord, variant: str, tmp_path: Path
 ) -> None:
     below = reads(5, BYTES_READ=5000, MAX_BYTE_READ=999)
     found = check_records(tmp_path, [below, own])["P09"]
     assert found.finding.variant == variant
     assert found.finding.numbers["factor"] == 5
-    assert ("data sieving" in found.sentence) == (variant == "sieving")
+    assert ("data sieving" in found.sentence) == variant.startswith("sieving")
+    assert ("collective buffering" in found.sentence) == variant.startswith("buffering")
+    advised = {advice.key for advice in found.advice}
+    if variant.startswith("buffering"):
+        assert advised == {f"no_gaps_{'writes' if variant.endswith('writes') else 'reads'}"}
+
+
+@pytest.mark.parametrize(
+    ("calls", "key"), [("COLL_WRITES", "no_gaps_writes"), ("INDEP_WRITES", "no_sieving_writes")]
+)
+def test_repeated_writes_below_mpiio_are_told_by_their_cause(
+    calls: str, key: str, tmp_path: Path
+) -> None:
+    """As with `ior -a MPIIO -w -c -b 20m -t 64k` and romio_cb_write=enable: 240 times the bytes."""
+    below = writes(1280, BYTES_WRITTEN=240_000, MAX_BYTE_WRITTEN=999)
+    own = mpiio_record("/scratch/out", BYTES_WRITTEN=1000, **{calls: 1280})
+    found = check_records(tmp_path, [below, own])["P10"]
+    assert found.finding.numbers["factor"] == 240
+    assert found.advice[0].key == key
 
 
 def test_data_sieving_of_some_files_is_counted(tmp_path: Path) -> None:
@@ -425,6 +446,41 @@ def test_collective_calls_join_no_requests_in_a_file_of_one_process(tmp_path: Pa
     found = check_records(tmp_path, records)
     for code in ("M03", "P06"):
         assert [advice.key for advice in found[code].advice] == ["larger_writes"]
+
+
+@pytest.mark.parametrize(
+    ("records", "keys"),
+    [
+        ([reads(100, FILE_NOT_ALIGNED=100)], ["align_reads"]),
+        ([writes(100, FILE_NOT_ALIGNED=100)], ["align_writes"]),
+        ([writes(100, FILE_NOT_ALIGNED=100), reads(100)], ["align_writes"]),
+        (
+            [writes(100, FILE_NOT_ALIGNED=100), reads(100, FILE_NOT_ALIGNED=100)],
+            ["align_reads", "align_writes"],
+        ),
+        # Aggregators made 20 requests of 100 collective calls.
+        (
+            [
+                writes(20, FILE_NOT_ALIGNED=20, BYTES_WRITTEN=1000),
+                mpiio_record("/scratch/out", COLL_WRITES=100, BYTES_WRITTEN=1000),
+            ],
+            ["align_aggregators"],
+        ),
+        # The requests are those of the calls.
+        (
+            [
+                writes(100, FILE_NOT_ALIGNED=100, BYTES_WRITTEN=1000),
+                mpiio_record("/scratch/out", INDEP_WRITES=100, BYTES_WRITTEN=1000),
+            ],
+            ["align_writes"],
+        ),
+    ],
+)
+def test_advice_for_unaligned_requests_depends_on_who_moves_them(
+    records: Records, keys: list[str], tmp_path: Path
+) -> None:
+    found = check_records(tmp_path, records)["P08"]
+    assert [advice.key for advice in found.advice] == keys
 
 
 @pytest.fixture

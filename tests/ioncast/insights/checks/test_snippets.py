@@ -161,17 +161,18 @@ USES = {
         "memcpy(buffer, data, bytes);"
         "pwrite(open(path, O_CREAT | O_WRONLY, 0644), buffer, bytes, offset);",
     ),
-    ("align_in_file", "mpiio"): Use(OWN, WRITE_ALL),
-    ("align_in_file", "posix"): Use(
-        "descriptor = open(path, O_RDONLY);",
-        "char *buffer = malloc(end - aligned);"
-        "pread(descriptor, buffer, end - aligned, aligned);"
-        "memcpy(data, buffer + (offset - aligned), bytes);" + CHECK,
-        writes=False,
+    ("align_reads", "posix"): Use("descriptor = open(path, O_RDONLY);", CHECK, writes=False),
+    ("align_reads", "mpiio"): Use(TO_READ, CHECK, writes=False),
+    ("align_writes", "posix"): Use(
+        "descriptor = open(path, O_CREAT | O_WRONLY, 0644);" + OWN, "close(descriptor);"
     ),
+    ("align_writes", "mpiio"): Use(TO_WRITE + OWN, WRITTEN),
+    ("align_aggregators", "mpiio"): Use(OWN, WRITE_ALL),
     ("read_once", "mpiio"): Use(TO_READ, "expect_numbers_from(0);", writes=False),
-    ("no_sieving_reads", "mpiio"): Use("", READ_ALL + CHECK, writes=False),
+    ("no_sieving_reads", "mpiio"): Use("mode = MPI_MODE_RDONLY;", READ_ALL + CHECK, writes=False),
     ("no_sieving_writes", "mpiio"): Use(OWN, WRITE_ALL),
+    ("no_gaps_reads", "mpiio"): Use("mode = MPI_MODE_RDONLY;", READ_ALL + CHECK, writes=False),
+    ("no_gaps_writes", "mpiio"): Use(OWN, WRITE_ALL),
     ("ordered_reads", "mpiio"): Use(
         HALVES + TO_READ, f"{OF_ALL} expect(data[i], {NUMBER_IN_HALF});", writes=False
     ),
