@@ -7,8 +7,7 @@ files (`summario.phases.grouping`).
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +19,14 @@ from summario.phases.absence import why_no_phases
 from summario.phases.grouping import merge_files
 from summario.phases.merge import FilePhases, merge_ranks
 from summario.phases.pauses import has_trace, split_at_pauses
-from summario.phases.selection import without_small
+from summario.phases.selection import system_file_ids, without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.soundness import check_sums, sound_streams
 from summario.phases.streams import MODULE_OF_API, Streams, concatenate, in_run, streams_of
 from summario.phases.values import Extraction, Phase
-from summario.reading.file_ids import is_among
 from summario.reading.log import DarshanLog
 from summario.runs.hosts import count_nodes
 from summario.runs.logs_of_run import Run, warned
-
-# The highest layer comes first. Its records of a file hide those of lower layers.
-_LAYER_ORDER = ("MPIIO", "STDIO", "POSIX")
-
-_SYSTEM_FILE = re.compile(
-    r"/(?:proc|sys|dev|etc)/ | <STD(?:IN|OUT|ERR)>\Z | .*\.(?:so(?:\.\d+)*|py[co])\Z",
-    re.DOTALL | re.VERBOSE,
-)
 
 
 def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extraction:
@@ -122,6 +112,8 @@ def _phases(run: Run, settings: ExtractionSettings) -> Extraction:
     rows = split.file_phases if told is None else told.file_phases
     loads = None if told is None else told.loads
     phases = merge_files(rows, run, everything, settings.threshold, settings.time_distance, loads)
+    lacking = frozenset[str]().union(*(each.lacking for each in logs))
+    phases = [replace(phase, partial=True) if phase.api in lacking else phase for phase in phases]
     warnings = warned(paths, [each.warnings for each in logs])
     by_trace = () if told is None else told.warnings
     return Extraction(tuple(phases), (*warnings, *split.warnings, *by_trace))
@@ -136,12 +128,16 @@ def file_rows(run: Run, settings: ExtractionSettings = DEFAULTS) -> FilePhases:
 
 @dataclass(frozen=True)
 class _LogStreams:
-    """The streams of a log: all, and those of the chosen layer and files; None without any."""
+    """The streams of a log: all, and those of the chosen layer and files; None without any.
+
+    `lacking` are the apis of which records with impossible numbers are left out.
+    """
 
     log: DarshanLog
     system_files: NDArray[np.uint64]
     all: Streams | None = None
     used: Streams | None = None
+    lacking: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
 
     def why_no_phases(self, settings: ExtractionSettings) -> tuple[str, ...]:
@@ -155,18 +151,19 @@ def _streams_of_log(run: Run, index: int, settings: ExtractionSettings) -> _LogS
     read = read_streams(log)
     if read is None:
         return _LogStreams(log, system_files)
-    sound = sound_streams(read, log.path)
-    streams = in_run(sound.streams, index, run.delays_seconds[index]) if index else sound.streams
-    used = streams.take(~is_among(streams.file_id, system_files))
-    used = select_layer(used, settings.layer)
-    return _LogStreams(log, system_files, streams, used, sound.warnings)
+    sound = sound_streams(read, system_files, settings.layer, log.path)
+    everything, used = sound.streams, sound.used
+    if index:
+        delay_seconds = run.delays_seconds[index]
+        everything, used = (in_run(one, index, delay_seconds) for one in (everything, used))
+    return _LogStreams(log, system_files, everything, used, sound.lacking, sound.warnings)
 
 
 def check_streams(log: DarshanLog) -> None:
     """Raise DamagedLogError when the counters of a log are impossible."""
     streams = read_streams(log)
     if streams is not None:
-        sound_streams(streams, log.path)
+        sound_streams(streams, system_file_ids(log), DEFAULTS.layer, log.path)
 
 
 def read_streams(log: DarshanLog) -> Streams | None:
@@ -185,30 +182,3 @@ def read_streams(log: DarshanLog) -> Streams | None:
     ]
     used = [table for table in tables if table is not None]
     return concatenate(used) if used else None
-
-
-def system_file_ids(log: DarshanLog) -> NDArray[np.uint64]:
-    """List the record ids of files that belong to the system, not to the application."""
-    ids = [id_ for id_, path in log.names.items() if _SYSTEM_FILE.match(path)]
-    return np.array(ids, np.uint64)
-
-
-def select_layer(streams: Streams, layer: str) -> Streams:
-    """Step 4: keep one layer, or the highest layer of each file.
-
-    If a file was used through MPI-IO, all its POSIX records are dropped. They may contain reads
-    that the application did not ask for, because a collective write reads, modifies and writes.
-    """
-    if layer == "all" or (layer == "highest" and (streams.api == streams.api[:1]).all()):
-        return streams
-    if layer != "highest":
-        return streams.take(streams.api == APIS.index(layer.upper()))
-    keep = np.ones(len(streams), bool)
-    seen = np.zeros(0, np.uint64)
-    for api in _LAYER_ORDER:
-        [of_api] = (streams.api == APIS.index(api)).nonzero()
-        if len(of_api):
-            ids = streams.file_id[of_api]
-            keep[of_api] = ~is_among(ids, seen)
-            seen = np.concatenate([seen, ids])
-    return streams.take(keep)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ioncast_base.limits import LONGEST_SECONDS
 from summario.reading.file_ids import values_of_files
 from summario.reading.records import Records
 
@@ -58,7 +59,8 @@ def share_of_operation(records: Records, api: str, operation: str) -> Floats:
     own = records.real(f"{api}_F_{operation.upper()}_TIME")
     # Impossible times are left out later (see `summario.phases.soundness`).
     with np.errstate(invalid="ignore", over="ignore"):
-        both = own + records.real(f"{api}_F_{'WRITE' if operation == 'read' else 'READ'}_TIME")
+        other = records.real(f"{api}_F_{'WRITE' if operation == 'read' else 'READ'}_TIME")
+        both = own + np.where((other >= 0) & (other < LONGEST_SECONDS), other, 0)
         # Times below the clock's resolution are 0; then the whole time belongs to both.
         return np.divide(own, both, out=np.ones(len(own)), where=both > 0)
 

@@ -1,8 +1,8 @@
-"""Records with impossible numbers: the layer below takes the place of their files.
+"""Records with impossible numbers: the layer below takes the place of their files, or nothing does.
 
 Some versions of Darshan write an impossible number into a record of a log that is whole
 otherwise. For example, MPI-IO counts the bytes of a call in a 32-bit number, so a call of more than
-2 GiB can make the sum negative.
+2 GiB can make the sum negative; Darshan 3.1.3 wrote negative times of standard streams.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from ioncast_base.errors import DamagedLogError
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.limits import LONGEST_SECONDS
-from ioncast_base.wording import counted
-from summario.phases.streams import MODULE_OF_API, MOST, Floats, Streams
+from ioncast_base.wording import counted, size
+from summario.phases.selection import select_layer
+from summario.phases.streams import MODULE_OF_API, MOST, Floats, Ints, Streams
 from summario.reading.file_ids import is_among
 
 _MPIIO, _POSIX = APIS.index("MPIIO"), APIS.index("POSIX")
@@ -29,68 +30,143 @@ class SoundStreams:
     Attributes
     ----------
     streams : Streams
-        The streams that are left; none ends before its start. Streams of files with missing
-        records are marked as partial. An impossible metadata time is NaN, unknown.
+        The streams of all files and layers that are left; none ends before its start. Streams of
+        files with missing records are marked as partial. An impossible metadata time is NaN,
+        unknown.
+    used : Streams
+        The streams of the chosen layer of the application's files.
+    replaced : ndarray of uint64
+        The files whose POSIX streams take the place of their MPI-IO streams.
+    left_out : Streams
+        All other streams that are missing.
+    lacking : frozenset of str
+        The apis whose phases lack records.
     warnings : tuple of str
-        A sentence if files were replaced.
+        A sentence for files that were replaced, and one for records that were left out.
     """
 
     streams: Streams
+    used: Streams
+    replaced: NDArray[np.uint64]
+    left_out: Streams
+    lacking: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
 
 
-def sound_streams(streams: Streams, where: str) -> SoundStreams:
-    """Leave out the MPI-IO records of files with an impossible one.
+def sound_streams(
+    streams: Streams, system_files: NDArray[np.uint64], layer: str, where: str
+) -> SoundStreams:
+    """Leave out impossible records, and choose the layer of each file.
+
+    If one of a file's MPI-IO records is impossible, all of them are left out, and its POSIX records
+    count instead: every MPI-IO call reaches POSIX. Otherwise only the impossible record is missing.
 
     Parameters
     ----------
     streams : Streams
         All streams of a log.
+    system_files : ndarray of uint64
+        The record ids of files that do not count.
+    layer : str
+        The layer to choose (see `select_layer`).
     where : str
         The log's name, for errors.
 
     Raises
     ------
     DamagedLogError
-        When a file with an impossible record has no records of the same operations in a layer
-        below.
+        When at least half of the bytes of the chosen layer would be missing.
     """
     impossible = ~_possible(streams)
+    is_system = is_among(streams.file_id, system_files)
     streams = replace(
         streams,
-        end=np.maximum(streams.start, streams.end),
+        end=np.where(impossible, streams.end, np.maximum(streams.start, streams.end)),
         metadata=np.where(_are_durations(streams.metadata), streams.metadata, np.nan),
     )
-    if not impossible.any():
-        check_sums(streams, where)
-        return SoundStreams(streams)
-    row = int(np.flatnonzero(impossible)[0])
-    files = np.unique(streams.file_id[impossible])
-    in_mpiio, of_files = streams.api == _MPIIO, is_among(streams.file_id, files)
-    lost = in_mpiio & of_files
-    with_data = impossible | (streams.bytes > 0)
-    below = (streams.api == _POSIX) & ~impossible
-    if (impossible & ~in_mpiio).any() or not _have_all(streams, lost & with_data, below):
-        raise _damaged(streams, row, where)
-    kept = replace(streams, partial=streams.partial | of_files | in_mpiio).take(~lost)
+    files = _with_posix(streams, impossible & ~is_system)
+    lost = (streams.api == _MPIIO) & is_among(streams.file_id, files)
+    affected = streams.file_id[impossible & ~is_system]
+    streams = replace(streams, partial=streams.partial | is_among(streams.file_id, affected))
+    # A record that is left out still hides the layers below, which may have other I/O.
+    chosen = select_layer(streams.take(~lost & ~is_system), layer)
+    possible = _possible(chosen)
+    bad, used = chosen.take(~possible), chosen.take(possible)
+    kept, left_out = (
+        streams.take(~impossible & ~lost),
+        streams.take(impossible & ~lost & ~is_system),
+    )
     check_sums(kept, where)
-    return SoundStreams(kept, (_replaced(len(files), _fault(streams, row)),))
+    sentences = []
+    if len(files):
+        [rows] = (impossible & lost).nonzero()
+        sentences.append(_replaced(len(files), _fault(streams, rows[0])))
+    if len(left_out):
+        sentences.append(_left_out(left_out) + _missing(bad, used, where))
+    return SoundStreams(
+        streams=kept,
+        used=used,
+        replaced=files,
+        left_out=left_out,
+        lacking=frozenset(APIS[api] for api in [*bad.api, *streams.api[lost]]),
+        warnings=tuple(sentences),
+    )
 
 
-def _have_all(streams: Streams, lost: NDArray[np.bool_], below: NDArray[np.bool_]) -> bool:
-    """Whether the rows below have all files of the lost rows, with the same operations."""
-    ids = streams.file_id
-    of_operation = (streams.operation == index for index in range(len(OPERATIONS)))
-    return all(is_among(ids[lost & rows], ids[below & rows]).all() for rows in of_operation)
+def _with_posix(streams: Streams, impossible: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """List files with an impossible MPI-IO record whose POSIX records have the same operations."""
+    in_mpiio, ids = streams.api == _MPIIO, streams.file_id
+    files = np.unique(ids[impossible & in_mpiio])
+    if not len(files):
+        return files
+    lost = in_mpiio & is_among(ids, files) & (impossible | (streams.bytes > 0))
+    below = (streams.api == _POSIX) & ~impossible
+    for index in range(len(OPERATIONS)):
+        rows = streams.operation == index
+        alone = ids[lost & rows]
+        files = files[~is_among(files, alone[~is_among(alone, ids[below & rows])])]
+    return files
+
+
+def _left_out(bad: Streams) -> str:
+    module = MODULE_OF_API[APIS[bad.api[0]]]
+    if len(bad) == 1:
+        return f"a {module} record with {_fault(bad, 0)} is left out"
+    return f"{counted(len(bad), 'record')} are left out: a {module} record has {_fault(bad, 0)}"
+
+
+def _missing(bad: Streams, used: Streams, where: str) -> str:
+    """Say how many bytes are missing without impossible rows; raise DamagedLogError for half."""
+    if not len(bad):
+        return ""
+    kept = float(used.bytes.sum())
+    lost = float(_likely_bytes(bad, kept / max(int(used.requests.sum()), 1)).sum())
+    if lost >= kept:
+        raise _damaged(bad, 0, where)
+    about = "" if _are_counts(bad.bytes).all() else "about "
+    return f", so {about}{size(round(lost))} of {size(round(lost + kept))} are missing"
+
+
+def _likely_bytes(streams: Streams, usual_request_bytes: float) -> Floats:
+    """Estimate the bytes of rows with an impossible number; without any hint, infinitely many.
+
+    Bytes that are impossible follow from the requests, if their number is possible.
+    """
+    common = (np.clip(streams.sizes, 0, MOST).astype(np.float64) * streams.counts).sum(axis=1)
+    likely = np.maximum(common, streams.requests * usual_request_bytes)
+    likely = np.where(_are_counts(streams.requests), likely, np.inf)
+    return np.where(_are_counts(streams.bytes), streams.bytes, likely)
+
+
+def _are_counts(numbers: Ints) -> NDArray[np.bool_]:
+    return (numbers >= 0) & (numbers <= MOST)
 
 
 def _possible(streams: Streams) -> NDArray[np.bool_]:
     """Tell which rows have numbers that a run can have; NaN is impossible."""
     possible: NDArray[np.bool_] = (
-        (streams.requests >= 0)
-        & (streams.requests <= MOST)
-        & (streams.bytes >= 0)
-        & (streams.bytes <= MOST)
+        _are_counts(streams.requests)
+        & _are_counts(streams.bytes)
         & (np.abs(streams.start) < LONGEST_SECONDS)
         & (np.abs(streams.end) < LONGEST_SECONDS)
         & _are_durations(streams.time)

@@ -9,7 +9,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.kinds import Api
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
-from summario.phases.extract import system_file_ids
+from summario.phases.selection import system_file_ids
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among

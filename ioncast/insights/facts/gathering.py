@@ -19,12 +19,14 @@ from ioncast.insights.facts.values import (
     RunFacts,
     possible,
 )
-from ioncast_base.kinds import APIS, Api
+from ioncast_base.kinds import APIS, OPERATIONS, Api
 from ioncast_base.limits import LONGEST_SECONDS
 from summario.lustre.components import LustreComponents, lustre_components_of
-from summario.phases.extract import read_streams, system_file_ids
+from summario.phases.extract import read_streams
+from summario.phases.selection import system_file_ids
+from summario.phases.settings import DEFAULTS
 from summario.phases.soundness import sound_streams
-from summario.phases.streams import MODULE_OF_API
+from summario.phases.streams import MODULE_OF_API, Streams
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
 from summario.reading.heatmap import heatmaps_of
@@ -57,7 +59,7 @@ def facts_of(run: Run, *, all_files: bool = False, nodes: int | None = None) -> 
     Raises
     ------
     DamagedLogError
-        When a record has impossible numbers that no lower layer can replace.
+        When records with most of the bytes have impossible numbers.
 
     Examples
     --------
@@ -92,27 +94,36 @@ def facts_of(run: Run, *, all_files: bool = False, nodes: int | None = None) -> 
 
 
 def _sound_records(log: DarshanLog, *, all_files: bool) -> DarshanLog:
-    """Leave out files that do not count, and MPI-IO records with impossible numbers."""
-    left_out = np.zeros(0, np.uint64) if all_files else system_file_ids(log)
-    lost, warnings = _unsound_files(log)
+    """Leave out files that do not count, and records with impossible numbers."""
+    of_system = np.zeros(0, np.uint64) if all_files else system_file_ids(log)
     records = {
-        api: _without(_without(log.records[module], left_out), lost if api == "MPIIO" else lost[:0])
+        api: _without(log.records[module], of_system)
         for api, module in MODULE_OF_API.items()
         if module in log.records
     }
-    return replace(log, records=records, warnings=warnings)
-
-
-def _unsound_files(log: DarshanLog) -> tuple[NDArray[np.uint64], tuple[str, ...]]:
-    """Find the files whose MPI-IO records are impossible, with a sentence about them."""
     streams = read_streams(log)
     if streams is None:
-        return np.zeros(0, np.uint64), ()
-    sound = sound_streams(streams, log.path)
-    before, after = (
-        table.file_id[table.api == APIS.index("MPIIO")] for table in (streams, sound.streams)
-    )
-    return before[~is_among(before, after)], sound.warnings
+        return replace(log, records=records, warnings=())
+    sound = sound_streams(streams, of_system, DEFAULTS.layer, log.path)
+    if len(sound.replaced):
+        records["MPIIO"] = _without(records["MPIIO"], sound.replaced)
+    if len(sound.left_out):
+        records = {api: _emptied(each, api, sound.left_out) for api, each in records.items()}
+    return replace(log, records=records, warnings=sound.warnings)
+
+
+def _emptied(records: Records, api: str, left_out: Streams) -> Records:
+    """Set the counters of operations that are left out to 0; the record may have another one."""
+    words = records.words.copy()
+    ranks = list(zip(records.ids.tolist(), records.ranks.tolist(), strict=True))
+    for operation, word in (("read", "READ"), ("write", "WRIT")):
+        is_lost = left_out.api == APIS.index(api)
+        lost = left_out.take(is_lost & (left_out.operation == OPERATIONS.index(operation)))
+        bad = set(zip(lost.file_id.tolist(), lost.rank.tolist(), strict=True))
+        rows = [row for row, rank in enumerate(ranks) if rank in bad]
+        columns = [column for name, column in records.columns.items() if word in name]
+        words[np.ix_(rows, columns)] = 0
+    return replace(records, words=words)
 
 
 def _without(records: Records, ids: NDArray[np.uint64]) -> Records:

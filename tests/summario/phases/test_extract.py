@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from summario.phases.extract import extract_phases, read_streams, select_layer
+from summario.phases.extract import extract_phases, read_streams
 from summario.phases.grouping import merge_files
 from summario.phases.merge import merge_ranks
+from summario.phases.selection import select_layer
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.log import DarshanLog, read_log

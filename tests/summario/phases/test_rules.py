@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiments.applications.darshan_writer import Dxt, Heatmap, Record, Segment, write_log
@@ -557,6 +558,33 @@ def test_system_files_are_left_out_by_default(tmp_path: Path, path: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("name", "record_id"),
+    [
+        ("<STDIN>", 14734109647742566553),
+        ("<STDOUT>", 15920181672442173319),
+        ("<STDERR>", 7238257241479193519),
+    ],
+)
+@pytest.mark.parametrize("names", [(), ("1234567890",)], ids=["no name", "another name"])
+def test_standard_streams_are_left_out_by_their_ids_where_names_are_anonymised(
+    tmp_path: Path, name: str, record_id: int, names: tuple[str, ...]
+) -> None:
+    """All logs of ../shared/data/darshan-logs have these ids beside these names."""
+    log = log_of(tmp_path, [stdio("/a"), posix("/b", 0, 1)])
+    records = log.records["STDIO"]
+    words = records.words.copy()
+    words[:, 0] = np.array([record_id], np.uint64).view(np.int64)
+    log = replace(
+        log,
+        records={**log.records, "STDIO": replace(records, words=words)},
+        names={**log.names, **dict(zip([record_id], names, strict=False))},
+    )
+    assert bytes_of(extract_phases(log)) == [("POSIX", 10)]
+    everything = ExtractionSettings(all_files=True)
+    assert sorted(bytes_of(extract_phases(log, everything))) == [("POSIX", 10), ("STDIO", 10)]
+
+
+@pytest.mark.parametrize(
     "path", ["/scratch/etc/a", "/system/a", "/scratch/a.so.gz", "/scratch/a.sorted", "/scratch/so"]
 )
 def test_files_with_names_like_those_of_the_system_are_kept(tmp_path: Path, path: str) -> None:
@@ -649,14 +677,123 @@ def test_an_impossible_mpiio_record_without_posix_records_is_an_error(tmp_path: 
     assert_refused(log_of(tmp_path, [bad, posix("/good", 0, 1)]))
 
 
-@pytest.mark.parametrize("counters", [{"MPIIO_BYTES_WRITTEN": -1}, {"MPIIO_COLL_READS": -1}])
-def test_posix_records_of_another_operation_replace_no_mpiio_record(
-    tmp_path: Path, counters: dict[str, int]
-) -> None:
+def test_posix_records_of_another_operation_replace_no_mpiio_record(tmp_path: Path) -> None:
     """Otherwise 10 MiB of writes would be missing."""
     bad = mpiio("/bad", COLL=10)
-    bad = replace(bad, counters={**bad.counters, **counters})
+    bad = replace(bad, counters={**bad.counters, "MPIIO_BYTES_WRITTEN": -1})
     assert_refused(log_of(tmp_path, [bad, posix("/bad", 0, 1, operation="READ")]))
+
+
+def test_an_impossible_number_of_one_operation_leaves_the_other_one(tmp_path: Path) -> None:
+    bad = mpiio("/bad", COLL=10)
+    bad = replace(bad, counters={**bad.counters, "MPIIO_COLL_READS": -1})
+    found = extract(log_of(tmp_path, [bad, posix("/bad", 0, 1, operation="READ")]))
+    assert bytes_of(found.phases) == [("MPIIO", 10)]
+    assert found.phases[0].partial
+    assert "a MPI-IO record with an impossible number of reads is left out" in found.warnings[0]
+
+
+@pytest.mark.parametrize("name", ["neg-stderr", "neg-stdout-reduced"])
+def test_impossible_numbers_of_standard_streams_change_nothing(name: str) -> None:
+    folder = PROJECT / "tests/summario/fixtures/cases"
+    control, found = (extract(read_log(folder / f"{each}.darshan")) for each in ("ok", name))
+    assert [replace(phase, log="") for phase in found.phases] == [
+        replace(phase, log="") for phase in control.phases
+    ]
+    assert found.warnings == ()
+
+
+def test_a_small_read_with_an_impossible_time_is_left_out_with_a_warning() -> None:
+    folder = PROJECT / "tests/summario/fixtures/cases"
+    control, found = (
+        extract(read_log(folder / f"{each}.darshan")) for each in ("ok", "nan-posix-small")
+    )
+    [phase], [expected] = found.phases, control.phases
+    assert phase == replace(expected, log=phase.log, partial=True)
+    assert found.warnings == (
+        "a POSIX record with an impossible read time is left out, so 100 bytes of 1 GiB are"
+        " missing",
+    )
+
+
+def test_with_all_files_a_standard_stream_may_be_left_out_too() -> None:
+    folder = PROJECT / "tests/summario/fixtures/cases"
+    log = read_log(folder / "neg-stderr.darshan")
+    found = extract(log, ExtractionSettings(all_files=True))
+    assert [phase.bytes for phase in found.phases] == [1 << 30]
+    assert "a STDIO record with an impossible write time is left out" in found.warnings[0]
+
+
+IMPOSSIBLE = [
+    ("POSIX_WRITES", -1),
+    ("POSIX_BYTES_WRITTEN", -1),
+    ("POSIX_BYTES_WRITTEN", 1 << 62),
+    ("POSIX_F_WRITE_TIME", -0.5),
+    ("POSIX_F_WRITE_TIME", math.nan),
+    ("POSIX_F_WRITE_START_TIMESTAMP", math.inf),
+    ("POSIX_F_WRITE_END_TIMESTAMP", -1e300),
+]
+
+
+def with_counter(record: Record, name: str, value: float) -> Record:
+    if "_F_" in name:
+        return replace(record, fcounters={**record.fcounters, name: value})
+    return replace(record, counters={**record.counters, name: int(value)})
+
+
+@pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
+def test_a_record_with_an_impossible_number_is_left_out_of_many(
+    tmp_path: Path, name: str, value: float
+) -> None:
+    good = [posix(f"/{rank}", 0, 1, rank=rank) for rank in range(3)]
+    log = log_of(tmp_path, [*good, with_counter(posix("/3", 0, 1, rank=3), name, value)])
+    found = extract(log)
+    assert bytes_of(found.phases) == [("POSIX", 30)]
+    assert found.phases[0].partial
+    [warning] = found.warnings
+    assert "a POSIX record with an impossible" in warning
+    assert "10 MiB of 40 MiB are missing" in warning
+
+
+@pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
+def test_impossible_records_of_most_of_the_bytes_are_an_error(
+    tmp_path: Path, name: str, value: float
+) -> None:
+    large = with_counter(posix("/large", 0, 1, requests=100), name, value)
+    assert_refused(log_of(tmp_path, [large, posix("/small", 0, 1)]))
+
+
+def test_an_impossible_record_below_mpiio_only_makes_unknown_what_it_would_tell(
+    tmp_path: Path,
+) -> None:
+    below = with_counter(posix("/a", 0, 1), "POSIX_F_WRITE_TIME", math.nan)
+    found = extract(log_of(tmp_path, [mpiio("/a", COLL=10), below]))
+    [phase] = found.phases
+    assert (phase.api, phase.bytes, phase.partial) == ("MPIIO", 10 * MIB, True)
+    assert (phase.order, phase.fsync) == (None, None)
+    assert found.warnings == ("a POSIX record with an impossible write time is left out",)
+
+
+def test_an_impossible_record_of_a_layer_that_is_not_asked_for_does_not_count(
+    tmp_path: Path,
+) -> None:
+    bad = with_counter(posix("/b", 0, 1, requests=100), "POSIX_F_WRITE_TIME", math.nan)
+    log = log_of(tmp_path, [mpiio("/a", COLL=10), bad])
+    assert bytes_of(extract_phases(log, ExtractionSettings(layer="mpiio"))) == [("MPIIO", 10)]
+
+
+def test_an_impossible_time_of_reads_does_not_move_metadata_time_to_the_writes(
+    tmp_path: Path,
+) -> None:
+    times_of_file = {"POSIX_F_META_TIME": 0.5, "POSIX_F_READ_TIME": -0.2}
+    record = posix("/a", 0, 1)
+    record = replace(
+        record,
+        counters={**record.counters, "POSIX_READS": 1, "POSIX_BYTES_READ": 8},
+        fcounters={**record.fcounters, **times_of_file},
+    )
+    [phase] = extract_phases(log_of(tmp_path, [record]))
+    assert phase.metadata_seconds == 0.5
 
 
 def test_an_impossible_record_of_both_layers_is_an_error(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ioncast_base.kinds import APIS, OPERATIONS
-from summario.phases.extract import system_file_ids
+from summario.phases.selection import system_file_ids
 from summario.reading.file_ids import is_among
 from summario.reading.log import read_log
 from summario.reading.operations import Operations, operations_of

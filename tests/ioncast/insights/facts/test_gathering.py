@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +191,19 @@ def test_impossible_mpiio_records_leave_their_files_to_posix(tmp_path: Path) -> 
     assert apis == {"/a": "POSIX", "/b": "MPIIO"}
     [warning] = found.warnings
     assert "the MPI-IO records of 1 file are not used" in warning
+
+
+def test_an_operation_with_an_impossible_time_does_not_count(tmp_path: Path) -> None:
+    """The other operation of the record does, and so do other records."""
+    bad = posix("/a", 0, READS=5, BYTES_READ=5, WRITES=4, BYTES_WRITTEN=4000)
+    bad = replace(bad, fcounters={"POSIX_F_READ_TIME": -1.0})
+    found = facts(tmp_path, records=[bad, posix("/a", 1, READS=5, BYTES_READ=50)])
+    assert (total(found.files.bytes_read), total(found.files.bytes_written)) == (50, 4000)
+    assert found.layers["POSIX"].reads.requests.tolist() == [0, 5]
+    assert found.warnings == (
+        "a POSIX record with an impossible read time is left out, so 5 bytes of 3.96 KiB are"
+        " missing",
+    )
 
 
 def test_processes_of_a_run_with_several_logs_keep_their_ranks_apart() -> None:
