@@ -229,7 +229,7 @@ def _scaled(phase: Phase, before: int, after: int) -> Phase:
         rank=phase.rank if processes == 1 else None,
         nprocs=after,
         processes=processes,
-        bytes=sum(part.bytes for part in parts),
+        bytes=sum(part.bytes for part in parts) or grown(phase.bytes),
         requests=sum(part.requests for part in parts) + round(empty * after / before),
         parts=parts,
         n_files=phase.n_files if by_all else grown(phase.n_files),

@@ -141,8 +141,9 @@ def _facts(run: Run, phase: Phase, rows: FilePhases, chosen: NDArray[np.bool_]) 
     own = _records_of(run, MODULE_OF_API[phase.api], files)
     posix = _records_of(run, "POSIX", files)
     of_files = is_among(rows.file_id, files) & (rows.api == APIS.index(phase.api))
-    opens = _opens(own, phase.api) / int(rows.requests[of_files].sum())
-    in_phase = phase.requests / int(rows.requests[chosen].sum())
+    # A phase whose requests are not known has none, and is not verified.
+    opens = _opens(own, phase.api) / max(int(rows.requests[of_files].sum()), 1)
+    in_phase = phase.requests / max(int(rows.requests[chosen].sum()), 1)
     facts = Facts(
         bytes=phase.bytes,
         requests=phase.requests,
@@ -221,7 +222,7 @@ def _mpiio_facts(
 def _posix_facts(posix: _OfLogs, operation: str) -> dict[str, Any]:
     plural = f"{operation.upper()}S"
     ordered = _total(posix, f"POSIX_{plural}") - sum(
-        int(_first_accesses(records, nprocs, plural).sum()) for records, nprocs in posix
+        int(_first_accesses(records, nprocs, operation).sum()) for records, nprocs in posix
     )
     both = _total(posix, "POSIX_READS", "POSIX_WRITES")
     blocks = {
@@ -236,9 +237,10 @@ def _posix_facts(posix: _OfLogs, operation: str) -> dict[str, Any]:
     }
 
 
-def _first_accesses(records: Records, nprocs: int, plural: str) -> Ints:
+def _first_accesses(records: Records, nprocs: int, operation: str) -> Ints:
     processes = np.where(records.ranks < 0, nprocs, 1)
-    return first_accesses(records, "POSIX", records.integer(f"POSIX_{plural}"), processes)
+    requests = records.integer(f"POSIX_{operation.upper()}S")
+    return first_accesses(records, "POSIX", operation, requests, processes)
 
 
 def _common_gap(posix: _OfLogs, requests: int) -> int | None:

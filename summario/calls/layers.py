@@ -134,13 +134,17 @@ def _with_idle_rank(run: Run) -> NDArray[np.uint64]:
 
 
 def _strided(run: Run, posix: FilePhases, streams: Streams) -> Ints:
-    """Count the calls of the four most common strides; 0 if they may be of another operation."""
+    """Count the calls of the four most common strides, without those of the other operation."""
     counts = _counts(run, "POSIX", _STRIDES, posix.file_id)
-    possible = (counts >= 0) & (counts <= posix.requests)
     for index in range(len(OPERATIONS)):
         rows = posix.operation == index
-        others = streams.file_id[streams.operation != index]
-        possible[rows] &= ~is_among(posix.file_id[rows], others)
+        other = streams.take(streams.operation != index)
+        # The first access of a process leaves no gap behind another one.
+        most = other.requests - other.consecutive - np.minimum(other.processes, other.requests)
+        counts[rows] -= values_of_files(
+            most.astype(np.float64), other.file_id, posix.file_id[rows], np.add, without=0
+        )
+    possible = (counts >= 0) & (counts <= posix.requests)
     return np.where(possible, counts, 0).astype(np.int64)
 
 

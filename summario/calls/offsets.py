@@ -211,6 +211,8 @@ def _with_order(file_phases: FilePhases, traced: Operations, row: Ints, loads: L
         file_phases,
         counted=np.where(told, file_phases.requests, file_phases.counted),
         unordered=np.where(told, unordered, file_phases.unordered),
+        # These counts of sequential requests contain no first accesses.
+        at_beginning=np.where(told, unordered, file_phases.at_beginning),
         consecutive=np.where(told, consecutive, file_phases.consecutive),
         sequential=np.where(told, sequential, file_phases.sequential),
     )

@@ -51,7 +51,13 @@ def why_no_phases(
     ids = np.zeros(0, np.uint64) if streams is None else streams.file_id
     of_system = is_among(ids, system_files)
     if streams is not None and not of_system.all():
-        reasons = [_other_layer(streams.take(~of_system), settings.layer)]
+        counted_streams = streams.take(~of_system)
+        with_bytes = counted_streams.take(counted_streams.bytes > 0)
+        reasons = (
+            [_other_layer(with_bytes, settings.layer)]
+            if len(with_bytes)
+            else [_nothing_moved(counted_streams)]
+        )
     else:
         reasons = [*_touched(log, system_files), *_other_ways(log)]
     if streams is not None and len(ids) and of_system.all():
@@ -65,6 +71,11 @@ def why_no_phases(
 def _other_layer(streams: Streams, layer: str) -> str:
     through = listed([MODULE_OF_API[APIS[api]] for api in np.unique(streams.api)])
     return f"the files were read and written through {through}, which --layer {layer} leaves out"
+
+
+def _nothing_moved(streams: Streams) -> str:
+    files = counted(len(np.unique(streams.file_id)), "file")
+    return f"the reads and writes of {files} moved no bytes"
 
 
 def _touched(log: DarshanLog, system_files: NDArray[np.uint64]) -> Iterator[str]:

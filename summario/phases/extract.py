@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, OPERATIONS
+from ioncast_base.wording import size
 from summario.calls.offsets import told_by_trace
 from summario.phases.absence import why_no_phases
 from summario.phases.grouping import merge_files
@@ -100,7 +101,7 @@ def _phases(run: Run, settings: ExtractionSettings) -> Extraction:
     logs = [_streams_of_log(run, index, settings) for index in range(len(run.logs))]
     paths = [log.path for log in run.logs]
     used = [each.used for each in logs if each.used is not None]
-    if not any(map(len, used)):
+    if not any(each.bytes.any() for each in used):
         reasons = [each.warnings + each.why_no_phases(settings) for each in logs]
         return Extraction((), warned(paths, reasons))
     everything = concatenate([each.all for each in logs if each.all is not None])
@@ -113,10 +114,25 @@ def _phases(run: Run, settings: ExtractionSettings) -> Extraction:
     loads = None if told is None else told.loads
     phases = merge_files(rows, run, everything, settings.threshold, settings.time_distance, loads)
     lacking = frozenset[str]().union(*(each.lacking for each in logs))
-    phases = [replace(phase, partial=True) if phase.api in lacking else phase for phase in phases]
-    warnings = warned(paths, [each.warnings for each in logs])
+    phases = [
+        replace(phase, partial=True) if phase.api in lacking else phase
+        for phase in phases
+        if phase.bytes
+    ]
+    warnings = (*warned(paths, [each.warnings for each in logs]), *split.warnings)
     by_trace = () if told is None else told.warnings
-    return Extraction(tuple(phases), (*warnings, *split.warnings, *by_trace))
+    return Extraction(tuple(phases), (*warnings, *by_trace, *_uncounted(phases)))
+
+
+def _uncounted(phases: list[Phase]) -> tuple[str, ...]:
+    """Warn of phases whose requests the log does not count."""
+    moved = sum(phase.bytes for phase in phases if not phase.requests)
+    if not moved:
+        return ()
+    return (
+        f"the log does not tell in how many requests {size(moved)} were moved, so no benchmark"
+        " stands for them",
+    )
 
 
 def file_rows(run: Run, settings: ExtractionSettings = DEFAULTS) -> FilePhases:

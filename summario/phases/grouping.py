@@ -42,6 +42,8 @@ def merge_files(
     """
     spatiality = spatialities(file_phases, threshold)
     kind = _kinds(file_phases, spatiality)
+    # Rows whose requests are not counted are phases of their own.
+    kind = 2 * kind + (file_phases.requests == 0)
     order = np.lexsort((file_phases.end, file_phases.start, kind))
     ordered_group = _close_groups(
         kind[order], file_phases.start[order], file_phases.end[order], time_distance

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, SPATIALITIES
-from summario.phases.streams import Floats, Indices, Ints, Streams, changes
+from summario.phases.streams import MOST, Floats, Indices, Ints, Streams, changes
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,13 @@ class FilePhases:
     shared : ndarray of bool
         Whether more than one process used the file.
     processes, bytes, requests : ndarray of int64
-        Sums over ranks.
+        Sums over ranks. There are no requests if the log does not count those of all its bytes.
     counted, unordered : ndarray of int64
         The number of requests that the order counters describe, and how many of them can be
         neither consecutive nor sequential: the first request of each process in each piece.
+    at_beginning : ndarray of int64
+        How many of the unordered requests may be at the beginning of the file, at most. Darshan
+        counts the others as sequential.
     consecutive, sequential, collective : ndarray of int64
         Order counters. A piece has the counters of its whole record.
     partial : ndarray of bool
@@ -62,6 +65,7 @@ class FilePhases:
     requests: Ints
     counted: Ints
     unordered: Ints
+    at_beginning: Ints
     consecutive: Ints
     sequential: Ints
     collective: Ints
@@ -112,8 +116,10 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
         np.add.reduceat(streams.processes, first_in_log), nprocs[streams.log[first_in_log]]
     )
     processes = np.add.reduceat(processes_of_log, first_in_log.searchsorted(first))
-    requests = np.add.reduceat(streams.requests, first)
-    part_row, part_size, part_requests, part_bytes = _parts(streams, row)
+    uncounted = (streams.requests == 0) & (streams.bytes > 0)
+    is_counted = ~np.logical_or.reduceat(uncounted, first)
+    requests = np.add.reduceat(streams.requests, first) * is_counted
+    part_row, part_size, part_requests, part_bytes = _parts(streams, row, is_counted)
     start, end = (
         np.minimum.reduceat(streams.start, first),
         np.maximum.reduceat(streams.end, first),
@@ -130,6 +136,7 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
         requests=requests,
         counted=requests,
         unordered=np.add.reduceat(streams.unordered, first),
+        at_beginning=_at_beginning(streams, first),
         consecutive=np.add.reduceat(streams.consecutive, first),
         sequential=np.add.reduceat(streams.sequential, first),
         collective=np.add.reduceat(streams.collective, first),
@@ -154,15 +161,30 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
     )
 
 
+def _at_beginning(streams: Streams, first: Ints) -> Ints:
+    """Count the requests at the beginning of each row's file, at most.
+
+    If all requests have one size, none but repeated ones are at the same place.
+    """
+    size = streams.sizes[:, 0]
+    alike = (streams.counts[:, 0] == streams.requests) & (size * streams.requests == streams.bytes)
+    same = np.logical_and.reduceat(alike & (streams.extent > 0), first)
+    same &= np.minimum.reduceat(size, first) == np.maximum.reduceat(size, first)
+    moved = np.add.reduceat(streams.bytes, first)
+    extent = np.maximum(np.maximum.reduceat(streams.extent, first), 1)
+    return np.where(same, -(-moved // extent), MOST)
+
+
 def spatialities(file_phases: FilePhases, threshold: float) -> Ints:
     """Classify rows by the share of requests in order, as indices into `SPATIALITIES`."""
     enough = (1 - threshold) * np.maximum(file_phases.counted - file_phases.unordered, 0)
-    in_order = np.where(
-        file_phases.sequential >= enough,
-        SPATIALITIES.index("sequential"),
-        SPATIALITIES.index("random"),
+    # Darshan counts a first access as sequential, unless it is at the beginning of the file.
+    ahead = np.maximum(file_phases.unordered - file_phases.at_beginning, 0)
+    forward = file_phases.sequential - ahead >= enough
+    in_order = np.where(forward, SPATIALITIES.index("sequential"), SPATIALITIES.index("random"))
+    posix = np.where(
+        forward & (file_phases.consecutive >= enough), SPATIALITIES.index("contiguous"), in_order
     )
-    posix = np.where(file_phases.consecutive >= enough, SPATIALITIES.index("contiguous"), in_order)
     mpiio = np.where(
         file_phases.collective >= (1 - threshold) * file_phases.counted,
         SPATIALITIES.index("collective"),
@@ -230,11 +252,14 @@ def repeat_row(row: FilePhases, count: int) -> FilePhases:
     return FilePhases(**values)
 
 
-def _parts(streams: Streams, row: Ints) -> tuple[Ints, Floats, Ints, Ints]:
+def _parts(
+    streams: Streams, row: Ints, is_counted: NDArray[np.bool_]
+) -> tuple[Ints, Floats, Ints, Ints]:
     """Split the requests of each stream by size.
 
     Darshan counts the four most common sizes. All other requests become one part of their mean
-    size. If counters contradict each other, all requests become one part.
+    size. If counters contradict each other, all requests become one part. Rows whose requests are
+    not counted have no parts.
     """
     stream, slot = np.nonzero(streams.counts)
     counts, sizes = streams.counts[stream, slot], streams.sizes[stream, slot]
@@ -249,11 +274,10 @@ def _parts(streams: Streams, row: Ints) -> tuple[Ints, Floats, Ints, Ints]:
     )
     rest_requests = np.where(contradictory, streams.requests, rest_requests)
     rest_bytes = np.where(contradictory, streams.bytes, rest_bytes)
-    # Mapped memory has bytes but no requests; count it as one request.
-    rest_requests = np.where((rest_requests == 0) & (rest_bytes > 0), 1, rest_requests)
     rest_size = rest_bytes / np.maximum(rest_requests, 1)
 
-    known, rest = ~contradictory[stream], rest_bytes > 0
+    known, rest = ~contradictory[stream] & is_counted[row[stream]], rest_bytes > 0
+    rest &= is_counted[row]
     counts, sizes = counts[known], sizes[known]
     return (
         np.concatenate([row[stream[known]], row[rest]]),

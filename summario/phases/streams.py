@@ -54,6 +54,8 @@ class Streams:
         Counters of the operation.
     unordered : ndarray of int64
         The requests that can be neither consecutive nor sequential, see `first_accesses`.
+    extent : ndarray of int64
+        The highest offset plus 1; 0 if the log does not tell.
     start, end, time, metadata : ndarray of float64
         First and last moment in seconds since the run's start; mean I/O time and mean metadata
         time of a process in seconds (see `metadata_times`).
@@ -79,6 +81,7 @@ class Streams:
     sequential: Ints
     collective: Ints
     unordered: Ints
+    extent: Ints
     start: Floats
     end: Floats
     time: Floats
@@ -182,7 +185,8 @@ def streams_of(
         consecutive=consecutive,
         sequential=sequential,
         collective=collective,
-        unordered=first_accesses(records, api, requests, processes),
+        unordered=first_accesses(records, api, operation, requests, processes),
+        extent=_extent(records, api, operation),
         start=start,
         end=end,
         time=time,
@@ -194,6 +198,11 @@ def streams_of(
         sizes=sizes,
         counts=counts,
     )
+
+
+def _extent(records: Records, api: str, operation: str) -> Ints:
+    name = f"{api}_MAX_BYTE_{'READ' if operation == 'read' else 'WRITTEN'}"
+    return np.clip(records.integer(name), -1, MOST) + (name in records.columns)
 
 
 def requests_of(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
@@ -208,7 +217,9 @@ def requests_of(records: Records, api: str, operation: str) -> tuple[Ints, Ints]
     return collective + independent, collective
 
 
-def first_accesses(records: Records, api: str, requests: Ints, processes: Ints) -> Ints:
+def first_accesses(
+    records: Records, api: str, operation: str, requests: Ints, processes: Ints
+) -> Ints:
     """Count the requests of each record that can be neither consecutive nor sequential, at most.
 
     Darshan forgets where the last request ended when a file is opened or closed, so the first
@@ -218,13 +229,30 @@ def first_accesses(records: Records, api: str, requests: Ints, processes: Ints) 
     ----------
     records : Records
         Records of the module of `api`.
-    api : str
-        One of `APIS`. Only POSIX counts opens that way.
+    api, operation : str
+        One of `APIS`, of which only POSIX counts opens that way, and one of `OPERATIONS`.
     requests, processes : ndarray of int64
         The requests of one operation, and the processes, of each record.
     """
-    opens = opens_of(records, api) if api == "POSIX" else np.zeros_like(requests)
+    if api == "POSIX":
+        other = requests_of(records, api, "write" if operation == "read" else "read")[0]
+        opens = opens_of(records, api)
+        opens = opens - (other > 0) * _opens_of_the_other(records, opens, processes)
+    else:
+        opens = np.zeros_like(requests)
     return np.minimum(requests, np.maximum(processes, opens))
+
+
+def _opens_of_the_other(records: Records, opens: Ints, processes: Ints) -> Ints:
+    """Count the opens that are only for the other operation of a POSIX record, at least.
+
+    If no open is used for reads and for writes, the operation changes at opens only, so it changes
+    at most once for each open but the first one of a process.
+    """
+    changed = np.clip(records.integer("POSIX_RW_SWITCHES"), 0, MOST)
+    by_all = changed >= processes
+    others: Ints = np.where(by_all, changed + processes, changed + 1) // 2
+    return np.where(changed <= opens - processes, others, 0)
 
 
 def opens_of(records: Records, api: str) -> Ints:

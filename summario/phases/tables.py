@@ -65,7 +65,7 @@ def to_record(phase: Phase) -> dict[str, Any]:
         "bytes": phase.bytes,
         "time": phase.io_time_seconds,
         "api": phase.api,
-        "requests": phase.requests,
+        "requests": phase.requests or None,
         "spatiality": phase.spatiality,
         "files": phase.file_access,
         "n_files": phase.n_files,
@@ -164,7 +164,8 @@ def to_text(phases: Iterable[Phase]) -> str:
             "size": size(phase.bytes),
             "requests": " + ".join(
                 f"{part.requests} × {size(part.request_bytes)}" for part in phase.parts
-            ),
+            )
+            or "unknown",
             "I/O time s": _seconds(phase.io_time_seconds),
             **({"fsync": phase.fsync or "unknown"} if synced else {}),
             **({"metadata s": _seconds(phase.metadata_seconds)} if mostly_metadata else {}),
@@ -262,7 +263,7 @@ def _whole(value: object) -> int:
 
 
 def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Phase:
-    moved, requests = _count(row["bytes"]), _count(row["requests"])
+    moved, requests = _count(row["bytes"]), _count(row["requests"] or "0")
     n_files, mode_processes = _count(row["n_files"]), _count(row["mode_processes"])
     metadata, elapsed = row.get("metadata_time"), row.get("elapsed")
     times = [row["start"], row["end"], row["time"], metadata or 0, elapsed or 0]
@@ -273,7 +274,7 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
     parts = _parts(row.get("parts") or "", moved, requests) if parts is None else parts
     if any(min(part.requests, part.bytes) < 1 for part in parts):
         raise ValueError("a part has no requests or no bytes")
-    if sum(part.bytes for part in parts) != moved:
+    if (parts or requests) and sum(part.bytes for part in parts) != moved:
         raise ValueError("the bytes of the parts do not add up to those of the phase")
     return Phase(
         job=int(row["job"]) if row["job"].isdecimal() else row["job"],
@@ -327,7 +328,7 @@ def whole(value: float) -> float:
 
 def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
     if not text:
-        return (Part(max(requests, 1), moved),) if moved else ()
+        return (Part(requests, moved),) if moved and requests else ()
     pairs = [part.split("x") for part in text.split(";")]
     return tuple(Part(int(count), round(float(size) * int(count))) for size, count in pairs)
 

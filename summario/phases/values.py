@@ -51,7 +51,7 @@ class Phase:
     nprocs : int or None
         The number of the job's processes; None if the source does not tell.
     bytes, requests : int
-        The moved bytes, and the number of read or write calls.
+        The moved bytes, and the number of read or write calls; 0 if the source does not tell.
     io_time_seconds : float
         The longest I/O time of a process.
     api : str
@@ -65,7 +65,8 @@ class Phase:
     mode_processes : int
         The most frequent number of processes per file.
     parts : tuple of Part
-        The requests by size, most bytes first. Their bytes add up to `bytes`.
+        The requests by size, most bytes first. Their bytes add up to `bytes`; none if the number
+        of requests is not known.
     partial : bool
         Whether the log lacks records of this api or of these files.
     log : str

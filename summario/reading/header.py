@@ -8,6 +8,7 @@ that of darshan-log-format.h of Darshan 3.0 to 3.5.
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,8 @@ MAGIC_NUMBER = 6567223
 KNOWN_VERSIONS = ("3.00", "3.10", "3.20", "3.21", "3.41")
 # Longer than any header, so one read is enough.
 MAX_HEADER_BYTES = 2048
+# The version at the start of older logs, such as "2.06"; Darshan 1 wrote no magic number after it.
+_OF_DARSHAN_1_AND_2 = re.compile(rb"([12])\.\d\d\0{4}")
 # The number of no compression in the header: a log that is mapped into memory while the job runs.
 _UNCOMPRESSED = 2
 
@@ -90,13 +93,19 @@ def parse_header(blob: bytes, where: str) -> Header:
     DamagedLogError
         When the file ends within the header.
     """
+    if (old := _OF_DARSHAN_1_AND_2.match(blob)) is not None:
+        raise InputError(
+            f"Darshan {old[1].decode()} wrote this log, which only its own tools read",
+            where=where,
+            remedy="run the program with Darshan 3: no tool converts older logs",
+        )
     byte_order = _byte_order(blob, where)
     version = blob[:8].split(b"\0")[0].decode("ascii", "replace")
     if version not in KNOWN_VERSIONS:
         raise InputError(
             f"Darshan log format {version!r} is not one of {', '.join(KNOWN_VERSIONS)}",
             where=where,
-            remedy="convert the log with darshan-convert",
+            remedy="install a newer ioncast",
         )
     slots = _slots(version)
     layout = _layout(byte_order, slots)

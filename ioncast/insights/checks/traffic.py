@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ioncast.insights.checks.concerned import worst_files
-from ioncast.insights.checks.values import Case, Find, Finding
+from ioncast.insights.checks.values import Case, Find, Finding, Result, Unknown
 from ioncast.insights.facts.values import Layer, share, total
 from ioncast_base.kinds import APIS, OPERATIONS, Operation
 
@@ -30,11 +30,14 @@ def stdio_bytes(case: Case) -> Finding | None:
     )
 
 
-def more_of_one(case: Case, most: Operation, what: str) -> Finding | None:
+def more_of_one(case: Case, most: Operation, what: str) -> Result:
     """P01 to P04: more requests, or bytes, of one operation than of the other."""
     layer = case.facts.layers.get("POSIX")
     if layer is None:
         return None
+    for requests in (layer.reads, layer.writes):
+        if what == "requests" and (requests.bytes[requests.requests == 0] > 0).any():
+            return Unknown("the log does not count all requests")
     numbers = {operation: _number(layer, operation, what) for operation in OPERATIONS}
     both, limit = sum(numbers.values()), case.thresholds.difference_share
     difference = share(2 * numbers[most] - both, both)

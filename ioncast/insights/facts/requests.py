@@ -30,7 +30,7 @@ def read_requests(records: Records, api: Api, operation: Operation, processes: I
     """
     requests = possible(requests_of(records, api, operation)[0])
     consecutive, sequential = map(possible, order_of(records, api, operation, requests, processes))
-    first = first_accesses(records, api, requests, processes)
+    first = first_accesses(records, api, operation, requests, processes)
     is_ordered = api != "MPIIO"
     histogram = _histogram(records, api, operation)
     return Requests(

@@ -74,7 +74,7 @@ class PhaseRecord(Given):
     bytes: Bytes
     time: _Time = Field(description="The I/O time of the slowest process, in seconds.")
     api: Api
-    requests: _Whole
+    requests: _Whole | None = Field(description="Null if it is not known.")
     spatiality: Spatiality
     files: FileAccess
     n_files: _Whole
@@ -83,7 +83,8 @@ class PhaseRecord(Given):
     nprocs: _Whole | None = Field(None, description="Processes of the job.")
     parts: list[PartRecord] = Field(
         max_length=_MOST_PARTS,
-        description="The requests by size; their bytes add up to those of the phase.",
+        description="The requests by size; their bytes add up to those of the phase. None if"
+        " their number is not known.",
     )
     partial: bool = Field(False, description="Whether the log lacks records.")
     log: str = Field("", max_length=1000, description="The log that the phase is from.")

@@ -366,10 +366,14 @@ def _told(run: str, number: int, phase: Mapping[str, Any]) -> str:
     lines = [
         f"<b>{title}</b>: {kind_of_record(phase)}",
         f"{phase['start']:.2f} to {phase['end']:.2f} s, {in_digits(phase['time'])} s of I/O",
-        f"{size(phase['bytes'])} in {counted(phase['requests'], 'request')}",
+        f"{size(phase['bytes'])} in {_requests(phase['requests'])}",
         f"{counted(phase['processes'], 'process')}, {counted(phase['n_files'], 'file')}",
     ]
     return "<br>".join(lines)
+
+
+def _requests(count: int | None) -> str:
+    return "an unknown number of requests" if count is None else counted(count, "request")
 
 
 def _broken(words: str) -> str:

@@ -334,7 +334,7 @@ def _slowest_of(phases: Sequence[PhaseRow]) -> str:
     if not total_s:
         return "Each bar is a phase: I/O of one kind."
     kind, time_s = times_s.most_common(1)[0]
-    moved = [phase for phase in phases if phase.kind == kind]
+    moved = [phase for phase in phases if phase.kind == kind and phase.record["requests"]]
     requests = sum(phase.record["requests"] for phase in moved)
     mean = sum(phase.record["bytes"] for phase in moved) / max(requests, 1)
     share = "All" if len(times_s) == 1 else f"{time_s / total_s:.0%}"

@@ -74,6 +74,54 @@ def test_the_order_is_that_of_posix_calls_that_are_the_requests(
 
 
 @pytest.mark.parametrize(
+    ("sequential", "strides", "expected"),
+    [(11, (16, 0), "sequential"), (8, (2, 2), "random")],
+    ids=["-s 3 -b 256k", "-z -b 768k"],
+)
+def test_few_requests_that_are_written_and_read_keep_their_order(
+    sequential: int, strides: tuple[int, int], expected: str, tmp_path: Path
+) -> None:
+    """Counters of IOR 4.0 with Darshan 3.5 for `mpiexec -n 4 ior -a MPIIO -w -r -t 256k`.
+
+    MPI-IO opens the file once more for each open of IOR.
+    """
+    size, requests, seconds = MIB // 4, 12, times("POSIX", "WRITE", 0, 1, 0.25)
+    counters = {
+        "POSIX_OPENS": 18,
+        "POSIX_RW_SWITCHES": 4,
+        "POSIX_ACCESS1_ACCESS": size,
+        "POSIX_ACCESS1_COUNT": 2 * requests,
+        "POSIX_STRIDE1_COUNT": strides[0],
+        "POSIX_STRIDE2_COUNT": strides[1],
+        "POSIX_FASTEST_RANK_BYTES": 6 * size,
+    }
+    calls: dict[str, int] = {}
+    for name, noun in (("WRITE", "WRITTEN"), ("READ", "READ")):
+        counters |= {
+            f"POSIX_{name}S": requests,
+            f"POSIX_BYTES_{noun}": requests * size,
+            f"POSIX_MAX_BYTE_{noun}": requests * size - 1,
+            f"POSIX_SEQ_{name}S": sequential,
+            f"POSIX_SIZE_{name}_100K_1M": requests,
+        }
+        calls |= {f"MPIIO_INDEP_{name}S": requests, f"MPIIO_BYTES_{noun}": requests * size}
+    log = log_of(
+        tmp_path,
+        [
+            Record("POSIX", "/a", -1, counters, seconds | times("POSIX", "READ", 1, 2, 0.25)),
+            Record(
+                "MPI-IO",
+                "/a",
+                -1,
+                calls,
+                times("MPIIO", "WRITE", 0, 1, 0.25) | times("MPIIO", "READ", 1, 2, 0.25),
+            ),
+        ],
+    )
+    assert [phase.order for phase in extract_phases(log)] == [expected, expected]
+
+
+@pytest.mark.parametrize(
     "calls",
     [
         below(requests=REQUESTS // 2, moved=REQUESTS * MIB, sequential=19),

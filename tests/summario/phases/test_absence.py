@@ -92,6 +92,14 @@ def test_a_layer_that_no_file_was_used_through_names_the_other_layers(tmp_path: 
     )
 
 
+def test_reads_and_writes_of_no_bytes_are_said_to_move_none(tmp_path: Path) -> None:
+    assert warnings_of(
+        tmp_path,
+        used("/data/a", OPENS=1, READS=3),
+        used("/data/b", OPENS=1, WRITES=1, MMAPS=1),
+    ) == ("no I/O phases: the reads and writes of 2 files moved no bytes",)
+
+
 def test_a_partial_module_is_said_too(tmp_path: Path) -> None:
     path = write_log(
         tmp_path / "a.darshan",

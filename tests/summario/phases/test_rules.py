@@ -16,6 +16,7 @@ from experiments.applications.darshan_writer import Dxt, Heatmap, Record, Segmen
 from ioncast_base.errors import DamagedLogError
 from summario.phases.extract import extract, extract_phases
 from summario.phases.settings import ExtractionSettings
+from summario.phases.tables import from_record, to_record, to_text
 from summario.phases.values import Phase
 from summario.reading.header import MAX_HEADER_BYTES, parse_header
 from summario.reading.log import DarshanLog, read_log
@@ -127,6 +128,115 @@ def test_the_first_request_after_each_open_has_no_order(
     record = replace(record, counters={**record.counters, **opens})
     [phase] = extract_phases(log_of(tmp_path, [record]))
     assert phase.spatiality == expected
+
+
+# Counters of IOR 4.0 with Darshan 3.5 for `mpiexec -n 4 ior -w -r -z -t 256k`, of each operation.
+SHUFFLED = {
+    # -b 768k: three requests of each process. Two runs, because a third of the shuffles goes ahead.
+    "3 requests": (12, 0, 6, 8, 4, 3 << 20),
+    "3 requests, mostly ahead": (12, 1, 7, 8, 4, 3 << 20),
+    "3 requests, three times": (36, 3, 27, 24, 20, 3 << 20),
+    # -b 2m: eight requests.
+    "8 requests": (32, 0, 17, 8, 4, 8 << 20),
+}
+# -b 256k -s 8 without -z.
+STRIDED = (32, 0, 31, 8, 4, 8 << 20)
+
+
+def written_and_read(
+    requests: int, consecutive: int, sequential: int, opens: int, switches: int, extent: int
+) -> Record:
+    """Make the record of a file that all processes write and then read in the same order."""
+    size = 256 * KIB
+    counters = {"POSIX_OPENS": opens, "POSIX_RW_SWITCHES": switches}
+    for operation, noun in (("WRITE", "WRITTEN"), ("READ", "READ")):
+        counters |= {
+            f"POSIX_{operation}S": requests,
+            f"POSIX_BYTES_{noun}": requests * size,
+            f"POSIX_MAX_BYTE_{noun}": extent - 1,
+            f"POSIX_CONSEC_{operation}S": consecutive,
+            f"POSIX_SEQ_{operation}S": sequential,
+            f"POSIX_SIZE_{operation}_100K_1M": requests,
+        }
+    counters |= {"POSIX_ACCESS1_ACCESS": size, "POSIX_ACCESS1_COUNT": 2 * requests}
+    seconds = times("POSIX", "WRITE", 0, 1, 0.25) | times("POSIX", "READ", 1, 2, 0.25)
+    return Record("POSIX", "/a", -1, counters, seconds)
+
+
+@pytest.mark.parametrize("counters", SHUFFLED.values(), ids=SHUFFLED)
+def test_few_shuffled_requests_are_random_also_if_the_file_is_read_too(
+    tmp_path: Path, counters: tuple[int, ...]
+) -> None:
+    phases = extract_phases(log_of(tmp_path, [written_and_read(*counters)]))
+    assert [phase.spatiality for phase in phases] == ["random", "random"]
+
+
+def test_strided_requests_stay_sequential_if_the_file_is_read_too(tmp_path: Path) -> None:
+    phases = extract_phases(log_of(tmp_path, [written_and_read(*STRIDED)]))
+    assert [phase.spatiality for phase in phases] == ["sequential", "sequential"]
+
+
+def test_opens_of_the_other_operation_are_no_first_accesses(tmp_path: Path) -> None:
+    """One process writes three requests in one open, not in order, and reads in another one."""
+    counters = {"POSIX_OPENS": 2, "POSIX_READS": 1, "POSIX_BYTES_READ": 8, "POSIX_RW_SWITCHES": 1}
+    record = posix("/a", 0, 1, requests=3, consecutive=1)
+    record = replace(record, counters={**record.counters, **counters})
+    phases = extract_phases(log_of(tmp_path, [record]))
+    assert {phase.operation: phase.spatiality for phase in phases}["write"] == "random"
+
+
+def test_opens_that_both_operations_share_are_first_accesses_of_both(tmp_path: Path) -> None:
+    """One process reads and writes once in each of 10 opens, so the operation changes 19 times."""
+    counters = {"POSIX_OPENS": 10, "POSIX_READS": 10, "POSIX_BYTES_READ": 10}
+    record = posix("/a", 0, 1, requests=10, consecutive=0)
+    record = replace(record, counters={**record.counters, **counters, "POSIX_RW_SWITCHES": 19})
+    phases = extract_phases(log_of(tmp_path, [record]))
+    assert [phase.spatiality for phase in phases] == ["contiguous", "contiguous"]
+
+
+# Requests and bytes
+
+
+def without_requests(path: str, rank: int = 0) -> Record:
+    """Bytes and sequential reads, but no number of reads, as in ../shared/cases."""
+    record = posix(path, 0, 1, rank=rank, operation="READ")
+    return replace(record, counters={**record.counters, "POSIX_READS": 0})
+
+
+def test_bytes_without_a_number_of_requests_have_unknown_requests(tmp_path: Path) -> None:
+    found = extract(log_of(tmp_path, [without_requests("/a"), posix("/b", 0, 1)]))
+    read, write = sorted(found.phases, key=lambda phase: phase.operation)
+    assert (read.bytes, read.requests, read.parts) == (10 * MIB, 0, ())
+    assert (write.bytes, write.requests) == (10 * MIB, 10)
+    assert found.warnings == (
+        "the log does not tell in how many requests 10 MiB were moved, so no benchmark stands for"
+        " them",
+    )
+    assert to_record(read)["requests"] is None
+    assert from_record(to_record(read)) == read
+    assert "unknown" in to_text([read])
+
+
+def test_files_with_known_requests_keep_them_beside_others(tmp_path: Path) -> None:
+    """Also within one file: then the requests of all its ranks are not known."""
+    records = [
+        without_requests("/a"),
+        posix("/b", 0, 1, operation="READ"),
+        without_requests("/c", rank=0),
+        posix("/c", 0, 1, rank=1, operation="READ"),
+    ]
+    phases = extract_phases(log_of(tmp_path, records))
+    assert sorted((phase.file_access, phase.bytes // MIB, phase.requests) for phase in phases) == [
+        ("shared", 20, 0),
+        ("unique", 10, 0),
+        ("unique", 10, 10),
+    ]
+
+
+def test_phases_without_bytes_are_not_listed(tmp_path: Path) -> None:
+    found = extract(log_of(tmp_path, [posix("/a", 0, 1, size=0), posix("/b", 5, 6)]))
+    assert bytes_of(found.phases) == [("POSIX", 10)]
+    assert found.warnings == ()
 
 
 # One layer only
@@ -518,16 +628,6 @@ def parts_of(folder: Path, counters: dict[str, int]) -> dict[str, list[tuple[int
     found = extract_phases(log_of(folder, [Record("POSIX", "/a", 0, counters, seconds)]))
     assert len(found) == 2
     return {p.operation: [(part.requests, part.request_bytes) for part in p.parts] for p in found}
-
-
-def test_bytes_without_a_request_still_count(tmp_path: Path) -> None:
-    mapped = Record(
-        "POSIX", "/a", 0, {"POSIX_BYTES_READ": 5 * MIB}, times("POSIX", "READ", 0, 1, 0.25)
-    )
-    [phase] = extract_phases(log_of(tmp_path, [mapped]))
-    assert (phase.operation, phase.bytes) == ("read", 5 * MIB)
-    [part] = phase.parts
-    assert (part.requests, part.bytes) == (1, 5 * MIB)
 
 
 # System files

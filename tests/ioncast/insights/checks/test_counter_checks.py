@@ -530,6 +530,28 @@ def amrex(tmp_path: Path) -> dict[str, str]:
     return {code: each.sentence for code, each in found.items()}
 
 
+def test_reads_and_writes_are_those_of_posix_where_mpiio_moves_more(tmp_path: Path) -> None:
+    """MPI-IO moves 1 GiB past POSIX, which has one write of 512 bytes (../shared/cases)."""
+    records = [
+        mpiio_record("/f", COLL_WRITES=1024, BYTES_WRITTEN=1024 * MIB),
+        posix_record("/f", WRITES=1, BYTES_WRITTEN=512),
+    ]
+    found = check_records(tmp_path, records)
+    assert found["P01"].sentence.endswith("(1), 0.00% are reads (0), counted in POSIX")
+    assert found["P03"].sentence.endswith("(512 bytes), 0.00% are read (0 bytes), counted in POSIX")
+
+
+def test_requests_that_are_not_counted_are_not_compared(tmp_path: Path) -> None:
+    """Bytes and sequential reads, but no number of reads, as in ../shared/cases."""
+    records = [writes(1024, BYTES_WRITTEN=1024 * MIB), reads(0, BYTES_READ=MIB, SEQ_READS=8)]
+    path = write_log(tmp_path / "a.darshan", records, nprocs=8)
+    checked = check_log(path)
+    codes = {each.check.code for each in checked.findings}
+    assert "P03" in codes
+    assert not {"P01", "P02"} & codes
+    assert checked.unknown["P01"] == "the log does not count all requests"
+
+
 def test_amrex_has_the_findings_of_drishtis_figure(amrex: dict[str, str]) -> None:
     assert amrex["P01"].startswith("99.98% of the requests are writes")
     assert "0.02% are reads" in amrex["P01"]
