@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ioncast_base.errors import InputError
 from ior_configs.config import IorConfig
-from ior_configs.results import IorResult
+from ior_configs.printed_runs import PrintedRun, printed_runs
+from ior_configs.results import IorResult, UnfinishedRunError
 
-Reader = Callable[[str, IorConfig | None], list[IorResult]]
+Reader = Callable[[Sequence[str], IorConfig | None], list[IorResult]]
 
 _READERS: dict[str, Reader] = {}
-_SIGNATURES = {
-    "ior-rank-csv": re.compile(r"\A\s*access,rank,"),
-    "ior-csv": re.compile(r"^access,bw\(MiB/s\),", re.MULTILINE),
-    "ior-json": re.compile(r'^[ \t]*\{\s*"(?:Version|Began)"\s*:', re.MULTILINE),
-    "ior-text": re.compile(r"^IOR-\S+: MPI Coordinated Test|^Command line\b.*:", re.MULTILINE),
-}
+# Formats that do not contain the options of the run.
+_WITHOUT_OPTIONS = frozenset({"ior-csv", "ior-rank-csv"})
 
 
 def reader(name: str) -> Callable[[Reader], Reader]:
     """Register the reader of the format that `sniff` calls `name`.
 
-    A reader's arguments are the text and the configuration of the command line that the user gave
-    with it, or None. It returns at least one result or raises `InputError`.
+    A reader's arguments are the lines of one run and the configuration of the command line that
+    the user gave with them, or None. It returns at least one result or raises `InputError`, which
+    is an `UnfinishedRunError` if the run printed no result.
     """
 
     def register(read: Reader) -> Reader:
@@ -46,19 +44,21 @@ def sniff(text: str) -> str | None:
     Returns
     -------
     {"ior-json", "ior-text", "ior-csv", "ior-rank-csv"} or None
-        The format; None for any other text. A text that is cut off still has its format.
+        The format of the first run; None for any other text. A text that is cut off still has its
+        format.
     """
-    return next((name for name, mark in _SIGNATURES.items() if mark.search(text)), None)
+    return next((run.file_format for run in printed_runs(text.splitlines())), None)
 
 
 def read_outputs(
     text: str, *, where: str, command: str | None = None, nodes: int | None = None
 ) -> list[IorResult]:
-    """Read all results of one output of IOR, whatever its format.
+    """Read all results of an output of IOR, whatever its format, which may be of several runs.
 
-    A repetition without a positive finite bandwidth is left out, and the other results get a
-    warning. It is an error if no repetition of a test is left, or if the line of a rank has no
-    usable numbers, because the bytes of all ranks are added up.
+    A repetition without a positive finite bandwidth is left out, and the other results of its test
+    get a warning. So is a run that did not finish its first result, and all other results get a
+    warning. It is an error if no repetition of a test is left, if the line of a rank has no usable
+    numbers, because the bytes of all ranks are added up, or if runs cannot be told apart.
 
     Parameters
     ----------
@@ -84,20 +84,46 @@ def read_outputs(
     """
     try:
         given = None if command is None else IorConfig.from_command_line(command)
-        results = _reader_of(text)(text, given)
+        results = _results_of_runs(text, given)
         return [_completed(result, command, nodes) for result in results]
     except InputError as error:
-        raise InputError(error.what, where=where, remedy=error.remedy) from error
+        raise InputError(error.what, where=where, line=error.line, remedy=error.remedy) from error
 
 
-def _reader_of(text: str) -> Reader:
-    name = sniff(text)
-    if name is None:
+def _results_of_runs(text: str, given: IorConfig | None) -> list[IorResult]:
+    results: list[IorResult] = []
+    unfinished: list[tuple[int, UnfinishedRunError]] = []
+    formats: Counter[str] = Counter()
+    for run in printed_runs(text.splitlines()):
+        formats[run.file_format] += 1
+        if run.file_format in _WITHOUT_OPTIONS and formats[run.file_format] > 1:
+            raise InputError(
+                "another header begins here, and IOR's CSV does not have the options of a run",
+                line=run.first_line,
+                remedy="give the CSV of each run in a file of its own",
+            )
+        try:
+            results += _results_of(run, given, is_first=formats.total() == 1)
+        except UnfinishedRunError as error:
+            unfinished.append((run.first_line, error))
+    if not results and unfinished:
+        raise unfinished[0][1]
+    if not results:
         raise InputError(
             "this is not an output of IOR" if text.strip() else "the file is empty",
             remedy="give IOR's own output: text, or -O summaryFormat=JSON or CSV",
         )
-    return _READERS[name]
+    left_out = tuple(f"left out the run of line {line}: {e.what}" for line, e in unfinished)
+    return [replace(result, warnings=result.warnings + left_out) for result in results]
+
+
+def _results_of(run: PrintedRun, given: IorConfig | None, *, is_first: bool) -> list[IorResult]:
+    """Read a run; an error names its first line, unless it is the first run of the text."""
+    try:
+        return _READERS[run.file_format](run.lines, given)
+    except InputError as error:
+        error.line = None if is_first else run.first_line
+        raise
 
 
 def _completed(result: IorResult, command: str | None, nodes: int | None) -> IorResult:

@@ -12,7 +12,14 @@ from ioncast_base.sizes import parse_count
 from ioncast_base.wording import counted
 from ior_configs.config import IorConfig
 from ior_configs.outputs import reader
-from ior_configs.results import IorResult, Row, expected_bytes, read_number, results_of
+from ior_configs.results import (
+    IorResult,
+    Row,
+    UnfinishedRunError,
+    expected_bytes,
+    read_number,
+    results_of,
+)
 
 _MIB = 1 << 20
 _PRECISION = 1e-9
@@ -24,12 +31,12 @@ _SCIENTIFIC = re.compile(r"[0-9]\.[0-9]{1,20}e[+-][0-9]{2}")
 
 
 @reader("ior-csv")
-def read_csv(text: str, given: IorConfig | None) -> list[IorResult]:
+def read_csv(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
     """Read the CSV of ``-O summaryFormat=CSV``, which has sizes and tasks, but no other option."""
     asked = _needed(given)
-    cells = list(_cells(text, _RESULT_COLUMNS))
+    cells = list(_cells(lines, _RESULT_COLUMNS))
     if not cells:
-        raise InputError("there is no line of results", remedy="the run may have failed: repeat it")
+        raise _no_line()
     config = replace(asked, tasks=parse_count(cells[0]["numTasks"]))
     for row in cells:
         _check_sizes(row, config)
@@ -46,7 +53,7 @@ def read_csv(text: str, given: IorConfig | None) -> list[IorResult]:
 
 
 @reader("ior-rank-csv")
-def read_rank_csv(text: str, given: IorConfig | None) -> list[IorResult]:
+def read_rank_csv(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
     """Read the CSV of ``-O saveRankPerformanceDetailsCSV=``.
 
     The bandwidth is the bytes of all ranks over the time of the slowest rank, with opening and
@@ -56,11 +63,11 @@ def read_rank_csv(text: str, given: IorConfig | None) -> list[IorResult]:
     asked = _needed(given)
     seen: Counter[str] = Counter()
     results = []
-    for operation, ranks in _repetitions(_cells(text, _RANK_COLUMNS)):
+    for operation, ranks in _repetitions(_cells(lines, _RANK_COLUMNS)):
         results.append(_rank_result(asked, operation, seen[operation], ranks))
         seen[operation] += 1
     if not results:
-        raise InputError("there is no line of results", remedy="the run may have failed: repeat it")
+        raise _no_line()
     return results
 
 
@@ -82,10 +89,16 @@ def _needed(given: IorConfig | None) -> IorConfig:
     return given
 
 
-def _cells(text: str, needed: frozenset[str]) -> Iterator[dict[str, str]]:
-    """Yield the result lines by column; skip headers and messages that IOR prints among them."""
+def _no_line() -> InputError:
+    return UnfinishedRunError(
+        "there is no line of results", remedy="the run may have failed: repeat it"
+    )
+
+
+def _cells(lines: Iterable[str], needed: frozenset[str]) -> Iterator[dict[str, str]]:
+    """Yield the result lines by column; skip the header and messages that IOR prints among them."""
     columns: list[str] = []
-    for line in text.splitlines():
+    for line in lines:
         words = [word.strip() for word in line.split(",")]
         if words[0] == "access":
             columns = words

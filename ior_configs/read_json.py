@@ -1,23 +1,31 @@
-"""Reader of IOR's JSON (``-O summaryFormat=JSON``, IOR 3.2 to 4.1)."""
+"""Reader of IOR's JSON (``-O summaryFormat=JSON``, IOR 3.3 to 4.1)."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from ioncast_base.errors import InputError
 from ior_configs.config import IorConfig
 from ior_configs.outputs import config_as_printed, reader
-from ior_configs.results import IorResult, Row, parse_started, read_number, results_of
+from ior_configs.results import (
+    IorResult,
+    Row,
+    UnfinishedRunError,
+    parse_started,
+    read_number,
+    results_of,
+)
 
 _Kind = TypeVar("_Kind")
 _MIB = 1 << 20
-_WARNING = re.compile(r"^(?:ior )?WARNING: *(.*\S)", re.MULTILINE)
+_WARNING = re.compile(r"(?:ior )?WARNING: *(.*\S)")
 _NOT_A_NUMBER = re.compile(r":\s*-?nan\b")
+_FIRST_CHARACTERS = frozenset('{}[],"')
 _PARAMETERS: dict[str, tuple[str, type[Any]]] = {
     "api": ("api", str),
     "testFileName": ("test_file", str),
@@ -39,21 +47,21 @@ _PARAMETERS: dict[str, tuple[str, type[Any]]] = {
 
 
 @reader("ior-json")
-def read_json(text: str, given: IorConfig | None) -> list[IorResult]:
-    """Read all tests of one JSON output.
+def read_json(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
+    """Read all tests of one JSON document.
 
     The configuration is read from each test's Parameters; values that are not there come from the
     command line.
     """
-    document = _load(text)
+    document = _load(lines)
     version = document.get("Version")
     command = _get(document, "Command line", str)
     asked = config_as_printed(command, given)
-    warnings = tuple(_WARNING.findall(text))
+    warnings = tuple(match[1] for match in map(_WARNING.match, lines) if match)
     summaries = _summaries(document)
     tests = _get(document, "tests", list)
     if not tests:
-        raise InputError(
+        raise UnfinishedRunError(
             "there is no test in the JSON", remedy="the run may have failed: repeat it"
         )
     return [
@@ -68,15 +76,13 @@ def read_json(text: str, given: IorConfig | None) -> list[IorResult]:
     ]
 
 
-def _load(text: str) -> dict[str, Any]:
+def _load(lines: Sequence[str]) -> dict[str, Any]:
     """Parse the JSON; skip messages that IOR prints on standard output in the middle of it."""
-    lines = (line for line in text.splitlines() if line.lstrip()[:1] in set('{}[],"'))
+    text = "\n".join(line for line in lines if line.lstrip()[:1] in _FIRST_CHARACTERS)
     try:
-        document = json.loads(
-            _NOT_A_NUMBER.sub(": NaN", "\n".join(lines)), parse_float=str, parse_constant=str
-        )
+        document = json.loads(_NOT_A_NUMBER.sub(": NaN", text), parse_float=str, parse_constant=str)
     except (ValueError, RecursionError) as error:
-        raise InputError(
+        raise UnfinishedRunError(
             f"the JSON is cut off or damaged ({error})", remedy="the run may have failed: repeat it"
         ) from error
     if not isinstance(document, dict):
@@ -124,7 +130,7 @@ def _rows(
     test_id = _get(test, "TestID", int)
     transfer_size = _get(_get(test, "Parameters", dict), "transferSize", int)
     started = parse_started(_get(test, "StartTime", str))
-    for entry in _get(test, "Results", list):
+    for entry in _flat(_get(test, "Results", list)):
         operation = _get(entry, "access", str)
         if operation not in {"write", "read"}:
             continue
@@ -140,6 +146,12 @@ def _rows(
             started=started,
             warnings=warnings,
         )
+
+
+def _flat(entries: list[Any]) -> Iterator[Any]:
+    """Yield the entries of a list; IOR 3.3 has a list in it for each repetition."""
+    for entry in entries:
+        yield from entry if isinstance(entry, list) else [entry]
 
 
 def _summaries(document: Mapping[str, Any]) -> dict[tuple[int, str], object]:

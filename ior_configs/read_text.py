@@ -11,9 +11,18 @@ from ioncast_base.errors import InputError
 from ioncast_base.sizes import parse_count
 from ior_configs.config import IorConfig
 from ior_configs.outputs import config_as_printed, reader
-from ior_configs.results import IorResult, Row, parse_started, results_of
+from ior_configs.printed_runs import is_row
+from ior_configs.results import (
+    IorResult,
+    Row,
+    UnfinishedRunError,
+    mixed_runs,
+    parse_started,
+    results_of,
+)
 
-_VERSION = re.compile(r"^IOR-(\S+): MPI Coordinated Test", re.MULTILINE)
+_VERSION = re.compile(r"IOR-(\S+): MPI Coordinated Test")
+_ONCE = re.compile(r"Command line\b|Summary of all tests|TestID *: \d+|Test \d+ started")
 _FIELD = re.compile(r"\s*([A-Za-z][\w -]*?)\s*(?:: |= |:$)\s*(.*?)\s*")
 _TEST_START = re.compile(r"TestID\s*:|Test \d+ started:")
 _WARNING = re.compile(r"(?:ior )?WARNING: *(.*\S)")
@@ -26,21 +35,31 @@ _TIME = ("total(s)", "totalTime")
 
 
 @reader("ior-text")
-def read_text(text: str, given: IorConfig | None) -> list[IorResult]:
-    """Read all tests of one text output.
+def read_text(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
+    """Read all tests of one run.
 
     The configuration is read from each test's Options. IOR rounds large sizes there (``9.46 TiB``),
     so a size is taken from the command line if IOR would print it the same way. All results of a
     test get the warnings above its table.
     """
-    version = _VERSION.search(text)
-    head, *tests = _split_tests(text.splitlines())
+    _check_one_run(lines)
+    version = next(filter(None, map(_VERSION.match, lines)), None)
+    head, *tests = _split_tests(lines)
     tests = tests or [[]]
     return [
         result
         for test in tests
         for result in _read_test(head, test, given, version[1] if version else None)
     ]
+
+
+def _check_one_run(lines: Iterable[str]) -> None:
+    """Reject lines that IOR prints once in a run, or once for each test, if there are two."""
+    printed = set()
+    for match in filter(None, map(_ONCE.match, lines)):
+        if match[0] in printed:
+            raise mixed_runs(f"there are two of {match[0]!r}")
+        printed.add(match[0])
 
 
 def _split_tests(lines: Iterable[str]) -> list[list[str]]:
@@ -83,9 +102,11 @@ def _split_table(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
             remedy="give an output of IOR",
         )
     if start is None:
-        raise InputError(
+        raise UnfinishedRunError(
             "the output ends before the first result", remedy="the run may have failed: repeat it"
         )
+    if any(map(is_row, lines[:start])):
+        raise mixed_runs("a result stands above its table")
     return lines[:start], lines[start:]
 
 
@@ -171,7 +192,7 @@ def _rows(table: Sequence[str], started: str | None, test_warnings: tuple[str, .
             above.append(line)
             continue
         if len(words) != len(columns):
-            raise InputError(
+            raise UnfinishedRunError(
                 f"the {words[0]} line of the results is cut off",
                 remedy="the run may have failed: repeat it",
             )

@@ -16,6 +16,10 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _CTIME = re.compile(r"\w{3} (\w{3}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})", re.ASCII)
 
 
+class UnfinishedRunError(InputError):
+    """A run that was killed, or failed, before it printed a whole result."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class IorResult:
     """One operation of one repetition, measured by IOR.
@@ -126,10 +130,13 @@ def results_of(
 
     Raises
     ------
-    InputError
+    UnfinishedRunError
         If no row has a usable bandwidth.
+    InputError
+        If the rows are of several runs.
     """
     judged = [(row, read_number(row.bandwidth)) for row in rows]
+    _check_one_run(config, [row for row, _ in judged])
     left_out = tuple(
         f"left out {row.operation} of repetition {row.repetition}: its bandwidth is {row.bandwidth}"
         for row, bandwidth in judged
@@ -141,11 +148,30 @@ def results_of(
         if bandwidth is not None
     ]
     if not results:
-        raise InputError(
+        raise UnfinishedRunError(
             left_out[0] if left_out else "there is no line of results",
             remedy="the run failed or was cut off: repeat it",
         )
     return [replace(result, warnings=result.warnings + left_out) for result in results]
+
+
+def mixed_runs(evidence: str) -> InputError:
+    """Return the error for lines of several runs that cannot be told apart."""
+    return InputError(
+        f"lines of several runs are mixed: {evidence}",
+        remedy="let each run write to a file of its own",
+    )
+
+
+def _check_one_run(config: IorConfig, rows: Iterable[Row]) -> None:
+    """Reject rows that one run under this configuration cannot have printed."""
+    printed = set()
+    for row in rows:
+        if row.operation not in config.operation:
+            raise mixed_runs(f"there is a {row.operation}, but the command has no {row.operation}")
+        if (row.operation, row.repetition) in printed:
+            raise mixed_runs(f"there are two of {row.operation} {row.repetition}")
+        printed.add((row.operation, row.repetition))
 
 
 def _result(
