@@ -100,7 +100,8 @@ def test_no_job_is_held_while_plugin_or_arbiter_is_of_the_version_before(
     """An older arbiter does not end the holds of a newer plugin; its heartbeat is only a time."""
     heartbeat = tmp_path / "heartbeat"
     arbitrated = {"mode": "arbitrate", "heartbeat": str(heartbeat)}
-    Heartbeat(heartbeat).beat()
+    heartbeat.touch()
+    Heartbeat(heartbeat, tmp_path / "lock").beat()
     assert "held=no" in held_line(old, arbitrated)
     assert "held=yes" in held_line(new, arbitrated)
     heartbeat.write_text(f"{time.time():.0f}\n")
