@@ -32,8 +32,8 @@ def opens_and_closes(
     api, operation : str
         One of `APIS` and of `OPERATIONS`.
     below : Records, optional
-        The log's POSIX records, if `api` calls POSIX. Their opens and closes count, because
-        MPI_File_open and MPI_File_close wait for the other processes.
+        The log's POSIX records, if `api` calls POSIX. Their last opens and their closes count,
+        because MPI_File_close waits for the other processes.
 
     Returns
     -------
@@ -56,6 +56,14 @@ def opens_and_closes(
         next_use = np.where(last_open > end, last_open, other_start)
         known = (closed >= end) & (closed < LONGEST_SECONDS) & (is_last | (closed <= next_use))
         after = np.where(known, closed - end, 0.0)
+        if api == "MPIIO":
+            # MPI_File_open takes about as long each time; no moment of the log tells a later one.
+            begun = np.where(is_first, start, other_start)
+            an_open = np.where((first_open > 0) & (first_open <= begun), begun - first_open, 0.0)
+            between = np.maximum(start - other_end, 0)
+            before = np.where(is_first | (before > 0), before, np.minimum(an_open, between))
+            unused = is_last & (last_open > end)
+            after = np.where(unused, np.maximum(after - an_open, 0), after)
         return before, np.where((end > 0) & (end >= start), after, np.nan)
 
 
@@ -76,14 +84,15 @@ def _of_files(records: Records, api: str, below: Records | None) -> list[Floats]
     own = [*_times(records, api, "OPEN"), *_times(records, api, "CLOSE")]
     if below is None or not len(below.words):
         return own
-    found = []
-    of_posix = [*_times(below, "POSIX", "OPEN"), *_times(below, "POSIX", "CLOSE")]
-    for mine, posix, extreme in zip(own, of_posix, 2 * (np.fmin, np.fmax), strict=True):
+    of_posix = []
+    moments = [*_times(below, "POSIX", "OPEN"), *_times(below, "POSIX", "CLOSE")]
+    for mine, posix, extreme in zip(own, moments, 2 * (np.fmin, np.fmax), strict=True):
         # Darshan writes 0 for no call.
-        moments = np.where(posix > 0, posix, np.nan)
-        of_file = values_of_files(moments, below.ids, records.ids, extreme)
-        found.append(np.where(of_file > 0, of_file, mine))
-    return found
+        of_calls = np.where(posix > 0, posix, np.nan)
+        of_file = values_of_files(of_calls, below.ids, records.ids, extreme)
+        of_posix.append(np.where(of_file > 0, of_file, mine))
+    first_open, *others = of_posix
+    return [np.where(own[0] > 0, np.minimum(own[0], first_open), first_open), *others]
 
 
 def call_times(records: Records, api: str, share: Floats, time: Floats, metadata: Floats) -> Floats:

@@ -62,6 +62,12 @@ def test_elapsed_is_the_time_that_ior_printed(name: str) -> None:
     assert found["write"] == pytest.approx(printed["write"], rel=CLOSE)
 
 
+def test_short_runs_of_mpi_io_contain_the_opens_of_writes_and_reads() -> None:
+    """IOR opened the file for 0.22 s before it wrote, and again before it read."""
+    printed = ior_seconds(FIXTURES / "mpi-short.txt")
+    assert elapsed_seconds(FIXTURES / "mpi-short.darshan") == pytest.approx(printed, rel=0.15)
+
+
 def test_every_shared_run_of_more_than_a_second_has_the_time_that_ior_printed(
     shared_data: Path,
 ) -> None:
