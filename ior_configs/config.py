@@ -261,6 +261,12 @@ class IorConfig:
         return "contiguous"
 
     @property
+    def requests_per_block(self) -> int | None:
+        """Requests of a process that follow one another in a 1D-strided run; else None."""
+        strided = self.layout == "1d-strided"
+        return self.block_size // self.transfer_size if strided else None
+
+    @property
     def spatiality(self) -> str:
         """The spatiality of the run by Darshan's counters.
 

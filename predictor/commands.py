@@ -140,10 +140,11 @@ def _ior_runs(phases: Sequence[Phase], nodes: int | None) -> list[dict[str, Any]
 def _periodic_line(
     phase: Phase, part: Part, nodes: int | None, period: Period | None
 ) -> str | None:
-    """The IOR line for all phases of a period; None with several sizes, which IOR cannot mix."""
-    if period is None or len(phase.parts) > 1:
+    """The IOR line for all phases of a period; None with several sizes or files in a phase."""
+    config = configuration(phase, part, nodes)
+    if period is None or len(phase.parts) > 1 or config.multi_file:
         return None
-    return periodic_run(configuration(phase, part, nodes), period).command_line(launcher=True)
+    return periodic_run(config, period).command_line(launcher=True)
 
 
 def _periodic(phases: Sequence[Phase], rows: Sequence[Mapping[str, Any]]) -> str:

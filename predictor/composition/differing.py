@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ioncast_base.wording import in_digits
 from predictor.matching.configurations import Difference, MatchedPhase
 from predictor.model.system_model import Knowledge
 from summario.naming import phases_named, shortened
@@ -21,7 +22,13 @@ _FSYNC_OF_BENCHMARK = {
     "none": "the benchmark calls none",
     "end": "the benchmark calls it at the end (-e)",
 }
-_NAMES = {"fsync": "fsync", "order": "order of requests", "conditions": "conditions"}
+_NAMES = {
+    "fsync": "fsync",
+    "order": "order of requests",
+    "conditions": "conditions",
+    "block": "blocks of requests",
+    "collective buffering": "collective buffering",
+}
 
 
 def differing(matched: Sequence[MatchedPhase], knowledge: Knowledge) -> Iterator[str]:
@@ -83,8 +90,21 @@ def _clauses(one: Difference) -> str:
         return f"the benchmark ran with {one.measured or 'no conditions'}"
     if one.name == "fsync":
         return f"{_FSYNC_OF_PHASE[one.wanted]}, {_FSYNC_OF_BENCHMARK[one.measured]}"
+    if one.name == "block":
+        ours, theirs = map(_blocks, (one.wanted, one.measured))
+        return f"a process has {ours} without gaps, that of the benchmark has {theirs}"
+    if one.name == "collective buffering":
+        return (
+            f"the collective calls were buffered ({one.wanted}); the database does not tell"
+            " whether those of the benchmark were"
+        )
     order = one.wanted or "unknown"
     return f"the order of requests is {order}, the benchmark has {one.measured} ones"
+
+
+def _blocks(requests: str | None) -> str:
+    """Name the requests of a block, which follow one another."""
+    return "one block" if requests == "all" else f"blocks of {in_digits(int(requests or 1))}"
 
 
 def _consequence(one: Difference, is_learned: bool) -> str:

@@ -20,6 +20,9 @@ from summario.times.periods import Period
 # IOR rejects sizes that are not a multiple of its offset type, 8 bytes.
 _ACCESS_BYTES = 8
 
+# POSIX moves a few bytes more or less than MPI-IO, such as the header of a file.
+_SAME_BYTES = 0.05
+
 # A phase with a smaller share of the run's time has no warning of its own about its metadata.
 _LITTLE_TIME = 0.01
 
@@ -31,13 +34,14 @@ class Difference:
     Attributes
     ----------
     name : str
-        "fsync" (of writes), "order" (of requests) or "conditions" (options of IOR that change
-        what a run does to the storage).
+        "fsync" (of writes), "order" (of requests), "conditions" (options of IOR that change what a
+        run does to the storage), "block" (the number of requests of a process that follow one
+        another: "all" or a number) or "collective buffering" (see `Match.for_phase`).
     wanted, measured : str or None
         The values of the phase and of the benchmark; None if it is not known.
     """
 
-    name: Literal["fsync", "order", "conditions"]
+    name: Literal["fsync", "order", "conditions", "block", "collective buffering"]
     wanted: str | None
     measured: str | None
 
@@ -101,6 +105,12 @@ class Match:
         in metadata calls than in I/O, the run of its sizes is not the same I/O. If the order of
         its requests is not known, the run may have another order. It has another one, if a process
         skips in its own file, which IOR cannot.
+
+        Each process makes the POSIX calls for its own collective calls, if the hints of MPI-IO are
+        the default ones and the processes' ranges in a call do not overlap, as those of IOR never
+        do (ROMIO, `romio_cb_write=automatic`). If a phase has fewer aggregators than processes, or
+        other bytes in POSIX, its collective calls were buffered. The database does not know
+        whether a benchmark's were.
         """
         found = self
         is_other = self.wanted.requests_per_process > 1 and phase.order != self.wanted.order
@@ -109,6 +119,10 @@ class Match:
             known = [one for one in found.differences if one.name != "order"]
             kind = "interpolated" if found.kind == "exact" else found.kind
             found = replace(found, kind=kind, differences=(*known, unsure))
+        if (buffering := _collective_buffering(phase)) and found.curve is not None:
+            kind = "interpolated" if found.kind == "exact" else found.kind
+            unsure = Difference("collective buffering", buffering, None)
+            found = replace(found, kind=kind, differences=(*found.differences, unsure))
         if found.kind == "exact" and phase.is_mostly_metadata:
             found = replace(found, kind="interpolated", is_mostly_metadata=True)
         return found
@@ -170,17 +184,20 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
     -------
     IorConfig
         Its sizes are rounded to values that IOR accepts: multiples of 8 bytes, blocks of whole
-        transfers, and at least two transfers if they are shuffled. POSIX stands in for STDIO,
-        because IOR has no stdio engine. Contiguous requests stand in for an unknown order.
+        transfers, and at least two transfers if they are shuffled. Several files are repetitions
+        with a new file each (-m). POSIX stands in for STDIO, because IOR has no stdio engine. For
+        an unknown order of MPI-IO contiguous requests stand in.
     """
     processes = tasks(phase)
     nodes = placed_nodes(phase, nodes) or nodes
     transfer = max(round(part.request_bytes / _ACCESS_BYTES), 1) * _ACCESS_BYTES
-    transfers = max(round(part.bytes / processes / transfer), 1)
-    random = phase.order == "random"
-    strided = phase.order == "sequential"
+    per_process = part.bytes / processes / transfer
+    transfers = max(round(per_process / _files_one_by_one(phase, processes)), 1)
+    files = max(round(per_process / transfers), 1)
+    random = "random" in {phase.order, phase.spatiality}
     if random:
         transfers = max(transfers, 2)
+    in_block = transfers if random else _requests_in_block(phase, transfers)
     return IorConfig(
         api="MPIIO" if phase.api == "MPIIO" else "POSIX",
         write=phase.operation == "write",
@@ -189,12 +206,39 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
         collective=phase.spatiality == "collective",
         random_offsets=int(random),
         transfer_size=transfer,
-        block_size=transfer if strided else transfer * transfers,
-        segments=transfers if strided else 1,
+        block_size=transfer * in_block,
+        segments=max(round(transfers / in_block), 1),
         fsync=_fsync(phase),
+        repetitions=files,
+        multi_file=files > 1,
         tasks=processes,
         nodes=min(nodes, processes) if nodes else None,
     )
+
+
+def _collective_buffering(phase: Phase) -> str | None:
+    """Say how a phase buffered its collective calls; None if it did not, or if it is not known."""
+    signs = []
+    if phase.aggregators is not None and phase.aggregators < phase.processes:
+        signs.append(counted(phase.aggregators, "aggregator"))
+    if phase.amplification is not None and abs(phase.amplification - 1) > _SAME_BYTES:
+        signs.append(f"{in_digits(phase.amplification)} × the bytes in POSIX")
+    return ", ".join(signs) or None
+
+
+def _requests_in_block(phase: Phase, transfers: int) -> int:
+    """How many of a process's requests in a file follow one another; one or all if not known."""
+    if phase.order is None:
+        return transfers
+    if phase.block_requests is None or phase.file_access == "unique":
+        return 1 if phase.order == "sequential" else transfers
+    return min(max(round(phase.block_requests), 1), transfers)
+
+
+def _files_one_by_one(phase: Phase, processes: int) -> int:
+    """How many files each process of the IOR run uses, one after the other."""
+    files = phase.n_files if phase.file_access == "shared" else phase.n_files / processes
+    return max(round(files), 1)
 
 
 def periodic_run(config: IorConfig, period: Period) -> IorConfig:
@@ -263,6 +307,8 @@ def _unknown_warnings(phases: Mapping[int, Phase]) -> list[str]:
     """Warn of phases whose fsync or order of requests is not known."""
     unsynced = [i for i, phase in phases.items() if _fsync(phase) is None]
     unordered = [i for i, phase in phases.items() if phase.order is None]
+    mixed = [i for i in unordered if phases[i].spatiality == "random"]
+    unordered = [i for i in unordered if i not in mixed]
     warnings = []
     if unsynced:
         warnings.append(
@@ -273,6 +319,12 @@ def _unknown_warnings(phases: Mapping[int, Phase]) -> list[str]:
         warnings.append(
             f"{phases_named(unordered)}: the order of the MPI-IO requests is unknown; the IOR run"
             " has contiguous ones, so no benchmark matches exactly"
+        )
+    if mixed:
+        warnings.append(
+            f"{phases_named(mixed)}: many requests follow one another although the order is"
+            " random, so there are two orders, or blocks of requests in random order; the IOR run"
+            " has single requests in random order, so no benchmark matches exactly"
         )
     return warnings
 

@@ -137,8 +137,8 @@ class Traits(NamedTuple):
         See `IorConfig.kind`.
     properties : Properties
         Its properties.
-    layout : str
-        See `IorConfig.layout`.
+    requests_per_block : int or None
+        See `IorConfig.requests_per_block`.
     stonewalled : bool
         Whether its runs moved other bytes than the configuration asks for.
     coverage : int
@@ -150,7 +150,7 @@ class Traits(NamedTuple):
     config: Comparable
     kind: Kind
     properties: Properties
-    layout: str
+    requests_per_block: int | None
     stonewalled: bool
     coverage: int
     id: int
@@ -160,7 +160,7 @@ def _rank(wanted: IorConfig, traits: Traits) -> tuple[bool, float, int, bool, bo
     """Rank a benchmark among those with the same differences: the lowest rank stands in.
 
     Benchmarks with an unknown number of processes come last. Then the distance decides. Equally
-    near benchmarks are ranked by, in this order: fewer unknown sizes, the same layout, no
+    near benchmarks are ranked by, in this order: fewer unknown sizes, the same blocks, no
     O_DIRECT, more measured numbers of I/O nodes, the lower id.
     """
     measured = traits.config
@@ -168,7 +168,7 @@ def _rank(wanted: IorConfig, traits: Traits) -> tuple[bool, float, int, bool, bo
         measured.tasks is None,
         distance(wanted, measured, stonewalled=traits.stonewalled),
         sum(size is None for size in features(measured).values()),
-        traits.layout != wanted.layout,
+        traits.requests_per_block != wanted.requests_per_block,
         measured.odirect,
         -traits.coverage,
         traits.id,
@@ -364,7 +364,10 @@ def find(wanted: IorConfig, curves: Iterable[Curve] | Catalogue[Curve]) -> Match
     nearest, ours = catalogue.nearest(wanted), properties(wanted)
     if nearest is None:
         return Match("unknown", wanted, differences=_forbidding(wanted, catalogue))
-    differing = differences(ours, properties(nearest.config))
+    differing = (
+        *differences(ours, properties(nearest.config)),
+        *_other_blocks(wanted, nearest.config),
+    )
     away = distance(wanted, nearest.config, stonewalled=nearest.stonewalled)
     same = not (away or differing) and nearest.config.tasks is not None
     return Match(
@@ -375,6 +378,14 @@ def find(wanted: IorConfig, curves: Iterable[Curve] | Catalogue[Curve]) -> Match
         ratios=ratios(wanted, nearest.config, stonewalled=nearest.stonewalled),
         differences=differing,
     )
+
+
+def _other_blocks(wanted: IorConfig, measured: IorConfig) -> tuple[Difference, ...]:
+    """Tell whether a benchmark has other blocks in the same order; another order says enough."""
+    ours, theirs = wanted.requests_per_block, measured.requests_per_block
+    if ours == theirs or wanted.order != measured.order:
+        return ()
+    return (Difference("block", str(ours or "all"), str(theirs or "all")),)
 
 
 def _forbidding(wanted: IorConfig, catalogue: Catalogue[Curve]) -> tuple[Difference, ...]:
@@ -409,7 +420,7 @@ def _of_curve(curve: Curve) -> Traits:
         config=config,
         kind=config.kind,
         properties=properties(config),
-        layout=config.layout,
+        requests_per_block=config.requests_per_block,
         stonewalled=curve.stonewalled,
         coverage=len(curve.bandwidths_mib_s),
         id=curve.id,
@@ -417,7 +428,7 @@ def _of_curve(curve: Curve) -> Traits:
 
 
 def _of_row(row: Measured) -> Traits:
-    found, order, layout = _kind_and_orders(
+    found, order, in_block = _kind_and_orders(
         row.api,
         row.operation,
         row.file_per_process,
@@ -429,7 +440,7 @@ def _of_row(row: Measured) -> Traits:
     )
     fsync = row.fsync if row.operation == "write" else "none"
     own = Properties(fsync, order, row.conditions)
-    return Traits(row, found, own, layout, row.stonewalled, row.coverage, row.id)
+    return Traits(row, found, own, in_block, row.stonewalled, row.coverage, row.id)
 
 
 @lru_cache(_MOST_KINDS)
@@ -442,8 +453,8 @@ def _kind_and_orders(
     alone: bool,
     requests_of_a_block: int,
     segments: int,
-) -> tuple[Kind, str, str]:
-    """Compute kind, order and layout from few values: many configurations share an answer."""
+) -> tuple[Kind, str, int | None]:
+    """Compute kind, order and blocks from few values: many configurations share an answer."""
     smallest = 8
     config = IorConfig(
         api=api,
@@ -457,4 +468,4 @@ def _kind_and_orders(
         segments=segments,
         tasks=1 if alone else None,
     )
-    return config.kind, config.order, config.layout
+    return config.kind, config.order, config.requests_per_block

@@ -19,11 +19,13 @@ FLAGS = (
     *("read", "O_DIRECT", "fsync at the end", "fsync after each write", "conditions"),
     STRIDED_MPI_IO,
 )
-# The flags of each property (see `predictor.matching.nearest.Properties`).
+# The flags of each difference of a match (see `predictor.matching.configurations.Difference`).
 FLAGS_OF = {
     "fsync": ("fsync at the end", "fsync after each write"),
     "order": (STRIDED_MPI_IO, "random"),
     "conditions": ("conditions",),
+    "block": (),
+    "collective buffering": (),
 }
 # A configuration whose fsync is not known lies between the runs with and without one at the end.
 # Runs with an fsync after each write are rare and several times slower, so it is far from them.

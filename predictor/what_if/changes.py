@@ -32,7 +32,9 @@ def larger(phase: Phase, request_bytes: int) -> Phase:
     if not moved or requests >= sum(part.requests for part in small):
         return phase
     large = [part for part in phase.parts if part.request_bytes >= SMALL_REQUEST_BYTES]
-    return _with_parts(phase, _of_different_sizes([*large, Part(requests, moved)]))
+    # The larger requests cover the small ones of a block.
+    alike = replace(phase, block_requests=None)
+    return _with_parts(alike, _of_different_sizes([*large, Part(requests, moved)]))
 
 
 def collective(phase: Phase) -> Phase:
@@ -48,7 +50,13 @@ def one_file(phase: Phase) -> Phase:
     if phase.file_access != "unique" or processes < 2:
         return phase
     files = max(phase.n_files // processes, 1)
-    return replace(phase, file_access="shared", n_files=files, mode_processes=processes)
+    return replace(
+        phase,
+        file_access="shared",
+        n_files=files,
+        mode_processes=processes,
+        block_requests=None,
+    )
 
 
 def own_files(phase: Phase) -> Phase:
@@ -69,7 +77,7 @@ def own_files(phase: Phase) -> Phase:
 
 def contiguous(phase: Phase) -> Phase:
     """Move the bytes of random requests in contiguous ones."""
-    return _in_order(phase) if phase.order == "random" else phase
+    return _in_order(phase) if "random" in {phase.order, phase.spatiality} else phase
 
 
 def without_repeats(phase: Phase, kept: float) -> Phase:
@@ -81,7 +89,7 @@ def without_repeats(phase: Phase, kept: float) -> Phase:
 
 def _in_order(phase: Phase) -> Phase:
     spatiality = phase.spatiality if phase.api == "MPIIO" else "contiguous"
-    return replace(phase, spatiality=spatiality, order="contiguous")
+    return replace(phase, spatiality=spatiality, order="contiguous", block_requests=None)
 
 
 def _shortened(part: Part, kept: float) -> Part:

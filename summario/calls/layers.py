@@ -9,13 +9,14 @@ or write the common range of a call in pieces (two-phase I/O, see R. Thakur, W. 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS, ORDERS, SPATIALITIES
-from summario.phases.merge import FilePhases, merge_ranks, spatialities, take_rows
-from summario.phases.streams import Ints, Streams
+from summario.phases.merge import FilePhases, blocks, merge_ranks, spatialities, take_rows
+from summario.phases.streams import Floats, Ints, Streams
 from summario.reading.file_ids import is_among, values_of_files
 from summario.runs.logs_of_run import Run
 
@@ -148,8 +149,24 @@ def _strided(run: Run, posix: FilePhases, streams: Streams) -> Ints:
     return np.where(possible, counts, 0).astype(np.int64)
 
 
-def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> Ints:
-    """Tell the order of the MPI-IO requests of each row, as an index into `ORDERS`; else -1.
+class Orders(NamedTuple):
+    """The orders of rows.
+
+    Attributes
+    ----------
+    order : ndarray of int64
+        Indices into `ORDERS`; -1 if the order is not known.
+    blocks : ndarray of float64
+        The number of blocks of requests that follow one another in a process; NaN if it is not
+        known.
+    """
+
+    order: Ints
+    blocks: Floats
+
+
+def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> Orders:
+    """Tell the order of the MPI-IO requests of each row.
 
     Parameters
     ----------
@@ -168,24 +185,25 @@ def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> Ints:
     is_cut = same_bytes & (posix.requests > mpiio.requests)
     jumps = np.maximum(posix.requests - posix.consecutive - posix.unordered, 0)
     is_collective = spatialities(mpiio, threshold) == SPATIALITIES.index("collective")
+    rules = [
+        same_bytes & (posix.requests == mpiio.requests),
+        is_cut & (jumps <= threshold * (mpiio.requests - posix.unordered)),
+        (mpiio.requests <= mpiio.processes) & ~layers.has_view,
+        is_collective & (posix.bytes >= mpiio.bytes) & (has_idle | ~layers.has_view),
+    ]
+    by_aggregators = _order_of_aggregators(layers, aggregators, threshold)
+    by_posix = Orders(_ORDERS_OF_SPATIALITIES[spatialities(posix, threshold)], blocks(posix))
+    all_contiguous = np.full(len(layers), _CONTIGUOUS)
     found = np.select(
-        [
-            same_bytes & (posix.requests == mpiio.requests),
-            is_cut & (jumps <= threshold * (mpiio.requests - posix.unordered)),
-            (mpiio.requests <= mpiio.processes) & ~layers.has_view,
-            is_collective & (posix.bytes >= mpiio.bytes) & (has_idle | ~layers.has_view),
-        ],
-        [
-            _ORDERS_OF_SPATIALITIES[spatialities(posix, threshold)],
-            np.full(len(layers), _CONTIGUOUS),
-            np.full(len(layers), _CONTIGUOUS),
-            _order_of_aggregators(layers, aggregators, threshold),
-        ],
-        UNKNOWN,
+        rules, [by_posix.order, all_contiguous, all_contiguous, by_aggregators.order], UNKNOWN
     )
     # No benchmark makes collective requests in random order.
     known = ~mpiio.partial & ~posix.partial & ~(is_collective & (found == _RANDOM))
-    return np.where(known, found, UNKNOWN)
+    cut = np.select(
+        rules, [by_posix.blocks, by_posix.blocks, 1.0 * mpiio.requests, by_aggregators.blocks]
+    )
+    order = np.where(known, found, UNKNOWN)
+    return Orders(order, np.where(order == UNKNOWN, np.nan, cut))
 
 
 def _with_fewer_firsts(layers: Layers) -> FilePhases:
@@ -199,12 +217,13 @@ def _with_fewer_firsts(layers: Layers) -> FilePhases:
     return replace(posix, unordered=np.minimum(posix.unordered, most))
 
 
-def _order_of_aggregators(layers: Layers, aggregators: Ints, threshold: float) -> Ints:
+def _order_of_aggregators(layers: Layers, aggregators: Ints, threshold: float) -> Orders:
     """Tell the order of collective requests by how often the aggregators go back in the file.
 
     If each process has a block, each collective call begins before the end of the call before, so
     each aggregator goes back. If the processes interleave, each call begins where the call before
-    ended, so no aggregator does.
+    ended, so no aggregator does. In between, the aggregators go back in all calls of a block but
+    the first one.
     """
     mpiio, posix = layers.mpiio, layers.posix
     calls_after_first = mpiio.requests / np.maximum(mpiio.processes, 1) - 1
@@ -212,8 +231,8 @@ def _order_of_aggregators(layers: Layers, aggregators: Ints, threshold: float) -
     back = np.maximum(posix.requests - posix.sequential - 1, 0)
     most = np.where(aggregators > 0, aggregators, mpiio.processes)
     enough = (1 - threshold) * calls_after_first
-    return np.select(
-        [calls_after_first < 1, back < enough, back >= most * enough],
-        [UNKNOWN, _SEQUENTIAL, _CONTIGUOUS],
-        UNKNOWN,
-    )
+    rules = [calls_after_first < 1, back < enough, back >= most * enough]
+    order = np.select(rules, [UNKNOWN, _SEQUENTIAL, _CONTIGUOUS], UNKNOWN)
+    begun = calls_after_first - back / np.maximum(aggregators, 1)
+    some = np.where(aggregators > 0, mpiio.processes * (1 + np.maximum(begun, 0)), np.nan)
+    return Orders(order, np.where(order == _SEQUENTIAL, some, np.nan))

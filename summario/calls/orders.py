@@ -8,24 +8,26 @@ import numpy as np
 
 from ioncast_base.kinds import APIS, ORDERS, SPATIALITIES
 from summario.calls.aggregators import aggregators_of
-from summario.calls.layers import UNKNOWN, Layers, layers_of, orders_of
+from summario.calls.layers import UNKNOWN, Layers, Orders, layers_of, orders_of
 from summario.calls.traced import Traced
-from summario.phases.merge import FilePhases, spatialities, take_rows
-from summario.phases.streams import Ints, Streams
+from summario.phases.merge import FilePhases, at_least_one_block, spatialities, take_rows
+from summario.phases.streams import Floats, Ints, Streams
 from summario.runs.logs_of_run import Run
 
 
 class Below(NamedTuple):
-    """The order and the aggregators of a phase of MPI-IO; None if they are not known."""
+    """Traits of a phase of MPI-IO by the calls below it (see `Phase`); None if not known."""
 
     order: str | None = None
+    block_requests: float | None = None
     aggregators: int | None = None
+    amplification: float | None = None
 
 
 def below_of(
     file_phases: FilePhases, group: Ints, run: Run, streams: Streams, threshold: float
 ) -> list[Below]:
-    """Find the order and the aggregators of each group of rows.
+    """Find the order and the POSIX calls of each group of rows.
 
     Parameters
     ----------
@@ -58,26 +60,46 @@ def below_of(
         aggregators[: len(counted)] = counted
     most = np.full(len(layers), UNKNOWN)
     np.maximum.at(most, place[place >= 0], aggregators[group[place >= 0]])
-    order = _with_traced(orders_of(layers, most, threshold), layers, traced, threshold)
-    order = np.where(place >= 0, order[place], UNKNOWN)
-    found = _main_orders(order, table.bytes, group, groups, threshold)
+    orders = _with_traced(orders_of(layers, most, threshold), layers, traced, threshold)
+    order = np.where(place >= 0, orders.order[place], UNKNOWN)
+    # A piece of a row has as many requests in a block as the row.
+    of_request = orders.blocks / np.maximum(layers.mpiio.requests, 1)
+    blocks = at_least_one_block(table, np.where(place >= 0, of_request[place], np.nan))
+    in_posix = layers.posix.bytes / np.maximum(layers.mpiio.bytes, 1)
+    moved = table.bytes * np.where((place >= 0) & collective, in_posix[place], np.nan)
+    of_groups = zip(
+        _main_orders(order, table.bytes, group, groups, threshold),
+        _ratios(group, table.requests, blocks, groups),
+        aggregators.tolist(),
+        _ratios(group, moved, table.bytes, groups),
+        strict=True,
+    )
     return [
-        Below(name, count if count > 0 else None)
-        for name, count in zip(found, aggregators.tolist(), strict=True)
+        Below(order_, requests, count if count > 0 else None, amplification)
+        for order_, requests, count, amplification in of_groups
     ]
 
 
-def _with_traced(order: Ints, layers: Layers, traced: Traced, threshold: float) -> Ints:
+def _ratios(
+    group: Ints, dividend: Ints | Floats, divisor: Ints | Floats, groups: int
+) -> list[float | None]:
+    """Divide the sums of each group; None if one is not known, or nothing."""
+    sums = (np.bincount(group, values, minlength=groups) for values in (dividend, divisor))
+    pairs = zip(*(each.tolist() for each in sums), strict=True)
+    return [above / below if above > 0 and below > 0 else None for above, below in pairs]
+
+
+def _with_traced(orders: Orders, layers: Layers, traced: Traced, threshold: float) -> Orders:
     """Look up orders that the counters do not tell in the trace.
 
     A trace has only the first offset of a request that a file view spreads over the file.
     """
-    order = order.copy()
+    order, blocks = orders.order.copy(), orders.blocks.copy()
     for row in np.flatnonzero((order == UNKNOWN) & ~layers.has_view).tolist():
         found = traced.order(layers.mpiio, row, threshold)
-        if found is not None and (found != "random" or not layers.mpiio.collective[row]):
-            order[row] = ORDERS.index(found)
-    return order
+        if found is not None and (found[0] != "random" or not layers.mpiio.collective[row]):
+            order[row], blocks[row] = ORDERS.index(found[0]), found[1]
+    return Orders(order, blocks)
 
 
 def _main_orders(

@@ -51,15 +51,19 @@ class Traced:
             total += np.bincount(found.rank, found.length, minlength=len(total))
         return total
 
-    def order(self, mpiio: FilePhases, row: int, threshold: float) -> str | None:
-        """Tell the order of a row's requests in each process; None if the trace lacks offsets."""
+    def order(self, mpiio: FilePhases, row: int, threshold: float) -> tuple[str, int] | None:
+        """Tell the order of a row's requests in each process, and the number of their blocks.
+
+        None if the trace lacks offsets.
+        """
         found = self._requests(mpiio, row)
         if found is None or (found.offset == UNKNOWN_OFFSET).any():
             return None
         # A stable sort, because the requests are sorted by start.
         found = found.take(np.argsort(found.rank, kind="stable"))
         gaps = (found.offset[1:] - found.offset[:-1] - found.length[:-1])[~changes(found.rank)[1:]]
-        enough = (1 - threshold) * len(gaps)
-        if np.count_nonzero(gaps == 0) >= enough:
-            return "contiguous"
-        return "sequential" if np.count_nonzero(gaps >= 0) >= enough else "random"
+        enough, consecutive = (1 - threshold) * len(gaps), int(np.count_nonzero(gaps == 0))
+        blocks = len(found) - consecutive
+        if consecutive >= enough:
+            return "contiguous", blocks
+        return "sequential" if np.count_nonzero(gaps >= 0) >= enough else "random", blocks

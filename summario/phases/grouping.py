@@ -16,7 +16,7 @@ from ioncast_base.kinds import APIS, OPERATIONS, SPATIALITIES
 from summario.calls.fsyncs import fsyncs_of
 from summario.calls.offsets import NOT_TOLD, Loads
 from summario.calls.orders import below_of
-from summario.phases.merge import FilePhases, spatialities
+from summario.phases.merge import FilePhases, blocks, spatialities
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.values import Part, Phase
 from summario.runs.logs_of_run import Run
@@ -66,6 +66,7 @@ def merge_files(
     parts = _merged_parts(file_phases, group)
     fsyncs = fsyncs_of(file_phases, group, run, threshold)
     below = below_of(file_phases, group, run, streams, threshold)
+    in_blocks = np.add.reduceat(blocks(file_phases)[order], first)
     largest = [NOT_TOLD] * len(first) if loads is None else loads.largest(group)
     # Several pieces of one file count as one file.
     files = np.bincount(_distinct_pairs(group, file_phases.file_id)[0], minlength=len(first))
@@ -100,7 +101,13 @@ def merge_files(
                 metadata_seconds=None if np.isnan(metadata[index]) else float(metadata[index]),
                 fsync=fsyncs[index],
                 order=below[index].order,
+                block_requests=(
+                    below[index].block_requests
+                    if api == "MPIIO" or not requests[index]
+                    else float(requests[index] / in_blocks[index])
+                ),
                 aggregators=below[index].aggregators,
+                amplification=below[index].amplification,
                 elapsed_seconds=None if np.isnan(elapsed[index]) else float(elapsed[index]),
                 largest_process_bytes=largest[index].process_bytes,
                 largest_node_bytes=largest[index].node_bytes,

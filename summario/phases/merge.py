@@ -193,6 +193,26 @@ def spatialities(file_phases: FilePhases, threshold: float) -> Ints:
     return np.where(file_phases.api == APIS.index("MPIIO"), mpiio, posix)
 
 
+def blocks(file_phases: FilePhases) -> Floats:
+    """Count the blocks of requests that follow one another in each row.
+
+    An open may go on where the file was left, so only one first access of each process begins a
+    block. A piece has its share of the blocks of its record.
+    """
+    rest = file_phases.counted - file_phases.consecutive - file_phases.unordered
+    all_ = np.maximum(rest, 0) + np.minimum(file_phases.processes, file_phases.counted)
+    return at_least_one_block(file_phases, all_ / np.maximum(file_phases.counted, 1))
+
+
+def at_least_one_block(file_phases: FilePhases, blocks_of_request: Floats) -> Floats:
+    """Count the blocks of each row: at least one of each process, at most one of each request."""
+    requests = file_phases.requests
+    fewest = np.minimum(file_phases.processes, requests)
+    # NaN stays, because it is not known.
+    found: Floats = np.clip(requests * blocks_of_request, fewest, requests)
+    return found
+
+
 def take_rows(table: FilePhases, rows: NDArray[np.bool_]) -> FilePhases:
     """Select rows by a mask, with their members and parts."""
     if rows.all():

@@ -50,6 +50,8 @@ EXTRA_COLUMNS = (
     "largest_process",
     "largest_node",
     "nodes",
+    "block_requests",
+    "amplification",
 )
 _AS_WRITTEN = "write it as `ioncast phases --format json` does"
 
@@ -90,6 +92,8 @@ def to_record(phase: Phase) -> dict[str, Any]:
         "largest_process": phase.largest_process_bytes,
         "largest_node": phase.largest_node_bytes,
         "nodes": phase.nodes,
+        "block_requests": phase.block_requests,
+        "amplification": phase.amplification,
     }
 
 
@@ -298,7 +302,9 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
         metadata_seconds=float(metadata) if metadata else None,
         fsync=_one_of(row["fsync"], *FSYNCS) if row.get("fsync") else None,
         order=_one_of(row["order"], *ORDERS) if row.get("order") else None,
+        block_requests=_at_least(row, "block_requests", 1),
         aggregators=_count(row["aggregators"]) if row.get("aggregators") else None,
+        amplification=_at_least(row, "amplification", 0),
         elapsed_seconds=float(elapsed) if elapsed else None,
         largest_process_bytes=_share(row, "largest_process", moved),
         largest_node_bytes=_share(row, "largest_node", moved),
@@ -343,6 +349,16 @@ def _count(text: str | None) -> int:
     if not count <= LARGEST_BYTES or count != int(count):
         raise ValueError(f"{text} is not a count")
     return int(count)
+
+
+def _at_least(row: Mapping[str, str], name: str, lowest: float) -> float | None:
+    """Read a finite number; None if its cell is empty."""
+    if not row.get(name):
+        return None
+    number = float(row[name])
+    if not lowest <= number <= LARGEST_BYTES:
+        raise ValueError(f"{name} is {row[name]}, not a number from {lowest:g} on")
+    return number
 
 
 def _share(row: Mapping[str, str], name: str, whole_count: int) -> int | None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ioncast_base.kinds import Kind
 from summario.runs.hosts import NodeCount
+
+# In a random order at most this share of the requests follows the request before them, ...
+_FOLLOWING = 0.2
+# ... or the share by chance and so many standard deviations.
+_DEVIATIONS = 3
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,18 @@ class Phase:
         if it is not known. A read has "none".
     order : str or None
         The order of the requests: "contiguous", "sequential" or "random"; None if it is not known.
-        With POSIX and STDIO it is always the spatiality. A collective phase is "contiguous" if each
-        process has a block of the file, and "sequential" if the processes' requests interleave.
+        With POSIX and STDIO it is the spatiality, but a "random" one is not known if many requests
+        follow one another: there are two orders, or blocks of requests in random order. A
+        collective phase is "contiguous" if each process has a block of the file, and "sequential"
+        if the processes' requests interleave.
+    block_requests : float or None
+        The mean number of requests of a process that follow one another in a file (a block); None
+        if it is not known.
     aggregators : int or None
         The number of processes that a collective phase used for POSIX; None if it is not known.
+    amplification : float or None
+        The bytes that a collective phase moved in POSIX, per byte that it asked for; None if it is
+        not known.
     elapsed_seconds : float or None
         The time from the first open or access of the phase's files to their last access or close,
         without longer pauses; None if it is not known.
@@ -113,15 +127,32 @@ class Phase:
     metadata_seconds: float | None = None
     fsync: str | None = None
     order: str | None = None
+    block_requests: float | None = None
     aggregators: int | None = None
+    amplification: float | None = None
     elapsed_seconds: float | None = None
     largest_process_bytes: int | None = None
     largest_node_bytes: int | None = None
     nodes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.api != "MPIIO":
-            object.__setattr__(self, "order", self.spatiality)
+        order = self.order if self.api == "MPIIO" else self.spatiality
+        if order == "random" and self._has_blocks:
+            order = None
+        object.__setattr__(self, "order", order)
+
+    @property
+    def _has_blocks(self) -> bool:
+        """Whether more requests follow one another than in a random order of the requests.
+
+        With n requests of each process, a share of 1/n does so by chance.
+        """
+        if not (self.block_requests and self.requests):
+            return False
+        following = 1 - 1 / self.block_requests
+        by_chance = min(self.processes / self.requests, 1)
+        deviation = math.sqrt(by_chance / self.requests)
+        return following > max(_FOLLOWING, by_chance + _DEVIATIONS * deviation)
 
     @property
     def kind(self) -> Kind:

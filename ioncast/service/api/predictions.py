@@ -121,6 +121,14 @@ class PhaseRecord(Given):
     nodes: _Whole | None = Field(
         None, description="The compute nodes that took part, if a trace tells."
     )
+    block_requests: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = Field(
+        None,
+        description="The mean number of requests of a process that follow one another in a file.",
+    )
+    amplification: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        None,
+        description="The bytes that a collective phase moved in POSIX, per byte that it asked for.",
+    )
     period: PeriodRecord | None = Field(
         None, description="How the phase repeats; this does not change the prediction."
     )

@@ -125,9 +125,8 @@ def _digest(
     phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun], policy: Policy
 ) -> bytes:
     """SHA-256 of everything that a decision depends on, besides the system."""
-    # The job id, the log's name, times and aggregators do not change a decision. But it matters
-    # which phases share time, and whether a phase is mostly metadata, which is never matched
-    # exactly.
+    # The job id, the log's name and times do not change a decision. But it matters which phases
+    # share time, and whether a phase is mostly metadata, which is never matched exactly.
     times_count = timeline_of(phases).shared.size > 0
     records = [
         to_record(
@@ -139,7 +138,6 @@ def _digest(
                 io_time_seconds=0.0,
                 metadata_seconds=float(phase.is_mostly_metadata),
                 elapsed_seconds=None,
-                aggregators=None,
                 log="",
             )
         )

@@ -301,11 +301,13 @@ SMALL_FILES = {
 def test_many_small_files_are_said_and_are_not_one_file_of_a_benchmark(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
-    """900 files of 4 KiB of one process are not IOR's file of 3.6 MB."""
+    """900 files of 4 KiB of one process are 900 small files of IOR, not its file of 3.6 MB."""
     parts = (900, 900 * 4096)
-    curve = a_curve(
-        tasks=1, nodes=1, file_per_process=True, transfer_size=4096, block_size=900 * 4096
-    )
+    one_by_one = {"tasks": 1, "nodes": 1, "file_per_process": True, "transfer_size": 4096}
+    large = a_curve(**one_by_one, block_size=900 * 4096)
+    found = predict([a_phase(parts, **SMALL_FILES)], known(large), system="here", nodes=1)
+    assert found.phases[0].main.kind == "interpolated"
+    curve = a_curve(**one_by_one, block_size=4096)
     with_little = a_phase(parts, **SMALL_FILES, metadata_seconds=0.01)
     found = predict([with_little], known(curve), system="here", nodes=1)
     assert (found.phases[0].main.kind, found.warnings) == ("exact", ())

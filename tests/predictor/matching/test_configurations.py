@@ -20,6 +20,7 @@ from summario.phases.values import Part, Phase
 from summario.reading.log import read_log
 
 KIB, MIB = 1 << 10, 1 << 20
+IOR = Path(__file__).parents[2] / "summario" / "fixtures" / "ior"
 MakePhase = Callable[..., Phase]
 MakeCurve = Callable[..., Curve]
 
@@ -82,11 +83,29 @@ MakeCurve = Callable[..., Curve]
             {"file_access": "unique", "n_files": 4},
             "mpiexec -n 4 ior -a POSIX -w -F -b 16m -t 1m",
         ),
-        # With more files than processes, each process has several files.
+        # With more files than processes, each process has several files, one after the other.
         (
             (64, 64 * MIB),
             {"file_access": "unique", "n_files": 64},
-            "mpiexec -n 16 ior -a POSIX -w -F -b 4m -t 1m",
+            "mpiexec -n 16 ior -a POSIX -w -F -m -i 4 -b 1m -t 1m",
+        ),
+        ((192, 192 * MIB), {"n_files": 3}, "mpiexec -n 16 ior -a POSIX -w -m -i 3 -b 4m -t 1m"),
+        # Blocks of several requests.
+        (
+            (336, 336 * MIB),
+            {"spatiality": "sequential", "block_requests": 3.0},
+            "mpiexec -n 16 ior -a POSIX -w -b 3m -t 1m -s 7",
+        ),
+        (
+            (512, 512 * MIB),
+            {"block_requests": 8.0},
+            "mpiexec -n 16 ior -a POSIX -w -b 8m -t 1m -s 4",
+        ),
+        # Two orders, or blocks in random order: the spatiality tells which benchmarks may stand in.
+        (
+            (64, 64 * MIB),
+            {"spatiality": "random", "block_requests": 4.0},
+            "mpiexec -n 16 ior -a POSIX -w -z -b 4m -t 1m",
         ),
         # The processes that use the file, not those of the job.
         (
@@ -178,6 +197,24 @@ def test_every_command_comes_back_with_its_order_fsync_and_collective_flags(
                 assert facts(configuration(phase, part)) == facts(asked), name
 
 
+def test_blocks_and_files_come_back_unless_two_phase_io_hides_them() -> None:
+    with (IOR / "manifest.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["name"].startswith(("blocks", "files"))]
+    hidden = {"blocks-4-cb2": None, "blocks-12-cb2": "contiguous"}
+    for row in rows:
+        command = replace(IorConfig.from_command_line(row["command"]), tasks=4)
+        for phase in extract_phases(read_log(IOR / f"{row['name']}.darshan")):
+            [part] = phase.parts
+            found = configuration(phase, part)
+            if row["name"] in hidden:
+                assert (phase.order, phase.block_requests) == (hidden[row["name"]], None)
+                continue
+            asked = command.for_operation(phase.operation)
+            assert facts(found) == facts(asked), row["name"]
+            files = (found.repetitions, found.multi_file)
+            assert files == (asked.repetitions, asked.multi_file), row["name"]
+
+
 @pytest.mark.slow
 def test_every_log_that_ior_made_gives_the_command_that_made_it(shared_data: Path) -> None:
     runs = shared_data / "runs"
@@ -238,6 +275,7 @@ def phases(draw: st.DrawFn) -> Phase:
         n_files=draw(st.integers(0, 2**20)),
         mode_processes=draw(st.integers(0, 2**20)),
         parts=(Part(requests, moved),),
+        block_requests=draw(st.none() | st.floats(1, 2**30)),
     )
 
 
@@ -269,7 +307,10 @@ def test_rounding_moves_no_size_by_more_than_it_must(phase: Phase) -> None:
     at_least = config.transfer_size * (2 if phase.spatiality == "random" else 1)
     if per_process >= at_least:
         rounding = config.transfer_size / 2 + 1e-9 * per_process
-        assert abs(config.bytes_per_process - per_process) <= rounding
+        # The number of requests in each block and file is rounded, and the number of both.
+        moved = config.bytes_per_process * config.repetitions
+        rounding = max(rounding, config.block_size / 2 * (1 + config.repetitions))
+        assert abs(moved - per_process) <= rounding
 
 
 CONFIG = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)

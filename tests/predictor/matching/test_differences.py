@@ -7,6 +7,7 @@ nothing else, nor the reverse; a value that is not known is never exact.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ import pytest
 from benchdb.measurements.curves import Curve
 from predictor.matching.configurations import Difference, Match
 from predictor.matching.nearest import match
+from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
+from summario.reading.log import read_log
 
 MIB = 1 << 20
 MakePhase = Callable[..., Phase]
@@ -160,3 +163,38 @@ def test_fsync_counts_before_conditions_and_conditions_before_the_processes(
     phase = a_phase()
     assert matched(phase, other_fsync, other_conditions).curve is other_conditions
     assert matched(phase, other_conditions, unknown_tasks).curve is unknown_tasks
+
+
+def test_other_blocks_are_never_exact(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    """-b 3m -t 1m -s 7 beside the same bytes in blocks of one request, and in one block."""
+    phase = a_phase((336, 336 * MIB), spatiality="sequential", block_requests=3.0)
+    single = a_curve(block_size=MIB, segments=21)
+    same = a_curve(block_size=3 * MIB, segments=7)
+    found = matched(phase, single)
+    assert (found.kind, found.differences) == ("interpolated", (Difference("block", "3", "1"),))
+    for curves in ((single, same), (same, single)):
+        assert (matched(phase, *curves).kind, matched(phase, *curves).curve) == ("exact", same)
+    large = a_phase((512, 512 * MIB), block_requests=8.0)
+    [difference] = matched(large, a_curve(block_size=32 * MIB)).differences
+    assert difference == Difference("block", "8", "all")
+
+
+def test_collective_buffering_is_never_exact(shared_data: Path, a_curve: MakeCurve) -> None:
+    """The same command ran with the default hints, and with `romio_cb_write=enable`."""
+    curve = a_curve(
+        api="MPIIO", collective=True, transfer_size=256 << 10, block_size=256 << 10, segments=64
+    )
+    logs = shared_data / "runs" / "logs"
+    [phase] = extract_phases(read_log(logs / "mpiio-coll-strided.darshan"))
+    assert matched(phase, curve).kind == "exact"
+    [phase] = extract_phases(read_log(logs / "mpiio-coll-strided-cb1.darshan"))
+    found = matched(phase, curve)
+    assert (found.kind, found.curve, found.distance) == ("interpolated", curve, 0)
+    assert found.differences == (Difference("collective buffering", "1 aggregator", None),)
+    # About 3.29 GB below 256 MiB, as the manifest of the runs says.
+    [phase] = extract_phases(read_log(logs / "mpiio-coll-contig-cb4.darshan"))
+    same_sizes = a_curve(api="MPIIO", collective=True, block_size=16 * MIB)
+    [difference] = matched(phase, same_sizes).differences
+    assert (difference.name, difference.wanted) == (
+        *("collective buffering", "4 aggregators, 12.2 × the bytes in POSIX"),
+    )

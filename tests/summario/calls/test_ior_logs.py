@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ior_configs import IorConfig
 from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
 from summario.reading.log import read_log
@@ -18,6 +19,7 @@ NOT_TOLD = {
     "write-segments-cb2",
     "write-strided-view-interleaved-cb2-dxt",
     "write-independent-strided-view",
+    "blocks-4-cb2",
 }
 
 
@@ -53,6 +55,21 @@ def test_the_aggregators_are_those_that_romio_was_told(run: Mapping[str, str]) -
     expected = int(hints.get("cb_nodes", run["processes"])) if " -c " in run["command"] else None
     found = {phase.aggregators for phase in phases_of(IOR / f"{run['name']}.darshan")}
     assert found == {expected}
+
+
+def test_blocks_are_those_of_the_command_or_not_known(run: Mapping[str, str]) -> None:
+    """Two-phase I/O of a block for each process does not tell blocks of many requests.
+
+    Darshan does not tell whether a process goes on where it was when it opens a file again.
+    """
+    config = IorConfig.from_command_line(run["command"])
+    expected = config.requests_per_block or config.requests_per_process
+    again = config.repetitions if not config.multi_file else 1
+    for phase in phases_of(IOR / f"{run['name']}.darshan"):
+        if phase.block_requests is None:
+            assert phase.order is None or " -c " in run["command"]
+        elif not config.random_offsets:
+            assert round(phase.block_requests) in {expected, expected * again}
 
 
 def orders_of(command: str) -> str:

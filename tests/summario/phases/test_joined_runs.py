@@ -65,6 +65,7 @@ def test_two_processes_that_write_one_file_make_a_shared_phase(tmp_path: Path) -
         log=f"{one.path} and 1 more log",
         metadata_seconds=0,
         fsync="none",
+        block_requests=15,
         elapsed_seconds=2.5,
     )
     assert [(part.requests, part.bytes) for part in phase.parts] == [(30, 30 * MIB)]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from summario.phases.extract import extract_phases
+from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
 from summario.reading.log import read_log
 
@@ -67,3 +68,10 @@ def test_many_small_files_are_one_phase() -> None:
 @pytest.mark.parametrize("name", ["copies", "mapped", "metadata"])
 def test_programs_without_reads_and_writes_have_no_phases(name: str) -> None:
     assert phases_of(name) == []
+
+
+def test_a_record_that_is_read_in_two_orders_has_no_known_order() -> None:
+    [read] = phases_of("two-orders")
+    assert described(read) == ("read", "POSIX", "random", "unique", 1, 1, 400, 4 * KIB)
+    assert read.order is None
+    assert from_record(to_record(read)) == read

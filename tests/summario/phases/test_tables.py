@@ -145,7 +145,7 @@ def test_a_record_of_an_older_version_has_only_the_order_of_posix_and_stdio(
 def test_the_newest_columns_come_last() -> None:
     header = tables.to_csv([]).splitlines()[0]
     assert header.endswith(
-        ",metadata_time,fsync,order,aggregators,elapsed,largest_process,largest_node,nodes"
+        ",elapsed,largest_process,largest_node,nodes,block_requests,amplification"
     )
 
 
