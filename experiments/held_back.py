@@ -125,6 +125,7 @@ def phase_of(
         parts=(Part(requests, moved),),
         fsync=config.fsync if config.write else "none",
         order=config.order,
+        block_requests=config.requests_per_block,
     )
 
 
