@@ -29,6 +29,9 @@ _WARNING = re.compile(r"(?:ior )?WARNING: *(.*\S)")
 _BYTES_MOVED = re.compile(r"Using actual aggregate bytes moved *= *([0-9]{1,19})\b")
 _SIZE = re.compile(r"([0-9]{1,19}) (bytes|MiB|GiB|TiB)")
 _CLIENTS = re.compile(r"([0-9]{1,9}) \(([0-9]{1,9}) per node\)")
+# IOR 3.0 and 3.1 print the version of the library behind the api: "MPIIO (version=3, subversion=1)",
+# "HDF5-1.8.13 (Parallel)", "NCMPI (version = 1.6.1 of 29 Jul 2015)".
+_API_VERSION = re.compile(r"(?:-[0-9]+(?:\.[0-9]+)+)?(?: \(.*\))?$")
 _UNITS = {"bytes": 1, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _BANDWIDTH = ("bw(MiB/s)", "bwMiB")
 _TIME = ("total(s)", "totalTime")
@@ -129,19 +132,22 @@ def _warnings(lines: Iterable[str]) -> Iterator[str]:
 def _config(printed: Mapping[str, str], asked: IorConfig) -> IorConfig:
     """Replace values of the command line by values that IOR printed in its Options."""
     changes: dict[str, Any] = {}
-    for name, field in {"api": "api", "test filename": "test_file"}.items():
-        if printed.get(name):
-            changes[field] = printed[name]
+    if printed.get("api"):
+        changes["api"] = _API_VERSION.sub("", printed["api"], count=1)
+    if printed.get("test filename"):
+        changes["test_file"] = printed["test filename"]
     for name, field in {"segments": "segments", "repetitions": "repetitions"}.items():
         if name in printed:
             changes[field] = parse_count(printed[name])
     for name, field in {"xfersize": "transfer_size", "blocksize": "block_size"}.items():
         if name in printed:
             changes[field] = _size(printed[name], getattr(asked, field))
-    if "access" in printed:
-        changes["file_per_process"] = printed["access"] == "file-per-process"
-    if "type" in printed:
-        changes["collective"] = printed["type"] == "collective"
+    # IOR 3.0 and 3.1 print both in one line with -v: "single-shared-file, collective".
+    access, comma, kind = printed.get("access", "").partition(", ")
+    if access:
+        changes["file_per_process"] = access == "file-per-process"
+    if comma or "type" in printed:
+        changes["collective"] = (kind or printed["type"]) == "collective"
     if "ordering inter file" in printed:
         changes["reorder_tasks"] = printed["ordering inter file"].startswith("constant")
     if "ordering in a file" in printed:

@@ -265,6 +265,40 @@ write     128.00     4096       1024.00    0.001000   0.499000   0.000100   0.50
     assert (result.bytes, result.ior_version) == (64 * MIB, "3.0.1")
 
 
+@pytest.mark.parametrize(
+    ("printed", "api"),
+    [
+        ("MPIIO (version=3, subversion=1)", "MPIIO"),
+        ("HDF5-1.8.13 (Parallel)", "HDF5"),
+        ("HDF5-1.10.5 (Serial)", "HDF5"),
+        ("NCMPI (version = 1.6.1 of 29 Jul 2015)", "NCMPI"),
+        ("HDF5", "HDF5"),
+        ("S3_plus", "S3_PLUS"),
+        ("S3-libs3", "S3-LIBS3"),
+    ],
+)
+def test_the_version_of_a_library_is_not_part_of_the_api(printed: str, api: str) -> None:
+    text = (FIXTURES / "api-mpiio-301.txt").read_text()
+    text = text.replace("MPIIO (version=3, subversion=1)", printed)
+    text = text.replace("-a MPIIO", f"-a {api}")
+    (result,) = read_outputs(text, where="x")
+    command = f"mpiexec -n 4 ior -a {api} -w -b 16m -t 1m -o /scratch/t"
+    assert result.config.command_line(launcher=True) == command
+    assert (result.config.nodes, result.bytes) == (2, 64 * MIB)
+
+
+@pytest.mark.parametrize("access", ["file-per-process", "single-shared-file"])
+@pytest.mark.parametrize("kind", ["independent", "collective"])
+def test_ior_3_0_prints_the_kind_of_access_behind_it(access: str, kind: str) -> None:
+    text = (FIXTURES / "api-mpiio-301.txt").read_text()
+    flags = "-F" * (access == "file-per-process") + " -c" * (kind == "collective")
+    text = text.replace("-a MPIIO", f"-v -a MPIIO {flags}")
+    text = text.replace("= single-shared-file", f"= {access}, {kind}")
+    (result,) = read_outputs(text, where="x")
+    assert result.config.file_per_process == (access == "file-per-process")
+    assert result.config.collective == (kind == "collective")
+
+
 @pytest.mark.parametrize("text", ["", " \n", "\x00\x01\x02", "hello", "{", '{"a": 1}'])
 def test_other_texts_than_outputs_of_ior_are_one_clear_error(text: str) -> None:
     with pytest.raises(InputError, match=r"empty|not an output"):
