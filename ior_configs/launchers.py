@@ -16,24 +16,36 @@ _PROGRAM = re.compile(r"ior(?:[-_.0-9][^=]*)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Launcher:
-    """The options of one launcher for the number of tasks, of nodes and of tasks per node."""
+    """The options of one launcher for the number of tasks, of nodes and of tasks per node.
+
+    jsrun starts `tasks_per_set` tasks, one by default, in each of its `sets` of resources.
+    """
 
     tasks: tuple[str, ...]
-    nodes: tuple[str, ...]
-    tasks_per_node: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
+    tasks_per_node: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    tasks_per_set: tuple[str, ...] = ()
+    sets_per_node: tuple[str, ...] = ()
 
 
-_MPIEXEC = _Launcher(
-    tasks=("-n", "-np", "--n", "--np"),
-    nodes=(),
-    tasks_per_node=("-ppn", "-perhost", "-npernode", "--npernode", "-N"),
-)
+# Launchers by their names, which may have the name of an MPI library behind them: mpirun.mpich,
+# mpiexec.hydra, mpirun_rsh.
 _LAUNCHERS = {
-    "mpiexec": _MPIEXEC,
-    "mpiexec.hydra": _MPIEXEC,
-    "mpirun": _MPIEXEC,
-    "srun": _Launcher(("-n", "--ntasks"), ("-N", "--nodes"), ("--ntasks-per-node",)),
-    "aprun": _Launcher(("-n",), (), ("-N",)),
+    re.compile(r"(?:mpi(?:exec|run)(?:[-._].*)?|orterun|prterun|prun)"): _Launcher(
+        tasks=("-n", "-np", "--n", "--np"),
+        tasks_per_node=("-ppn", "-perhost", "-npernode", "--npernode", "-N"),
+    ),
+    re.compile("srun"): _Launcher(("-n", "--ntasks"), ("-N", "--nodes"), ("--ntasks-per-node",)),
+    re.compile("flux"): _Launcher(("-n", "--ntasks"), ("-N", "--nodes"), ("--tasks-per-node",)),
+    re.compile("aprun"): _Launcher(("-n", "--pes"), (), ("-N", "--pes-per-node")),
+    re.compile("ibrun"): _Launcher(("-n", "-np")),
+    re.compile("jsrun"): _Launcher(
+        ("-p", "--np"),
+        sets=("-n", "--nrs"),
+        tasks_per_set=("-a", "--tasks_per_rs"),
+        sets_per_node=("-r", "--rs_per_host"),
+    ),
 }
 
 
@@ -93,14 +105,25 @@ def _program_position(words: Sequence[str]) -> int:
 
 
 def _placement(words: Sequence[str]) -> tuple[int | None, int | None]:
-    names = [PurePosixPath(word).name for word in words]
-    start = next((i for i, name in enumerate(names) if name in _LAUNCHERS), None)
-    if start is None:
-        return None, None
-    launcher, arguments = _LAUNCHERS[names[start]], words[start + 1 :]
+    """Read the numbers of tasks and nodes in the options of the launcher that starts IOR."""
+    for position in reversed(range(len(words))):
+        name = PurePosixPath(words[position]).name
+        launcher = next((_LAUNCHERS[known] for known in _LAUNCHERS if known.fullmatch(name)), None)
+        if launcher:
+            return _numbers(launcher, words[position + 1 :])
+    return None, None
+
+
+def _numbers(launcher: _Launcher, arguments: Sequence[str]) -> tuple[int | None, int | None]:
     tasks = _number_after(arguments, launcher.tasks)
     nodes = _number_after(arguments, launcher.nodes)
     per_node = _number_after(arguments, launcher.tasks_per_node)
+    sets = _number_after(arguments, launcher.sets)
+    sets_per_node = _number_after(arguments, launcher.sets_per_node)
+    if sets and tasks is None:
+        tasks = sets * (_number_after(arguments, launcher.tasks_per_set) or 1)
+    if sets and sets_per_node:
+        nodes = -(-sets // sets_per_node)
     if per_node and tasks and nodes is None:
         nodes = -(-tasks // per_node)
     if per_node and nodes and tasks is None:
