@@ -59,11 +59,14 @@ class CommandLine:
         The numbers in the launcher's options.
     args : tuple of str
         IOR's own arguments.
+    launch : tuple of str
+        The words before IOR: the launcher and its options.
     """
 
     tasks: int | None
     nodes: int | None
     args: tuple[str, ...]
+    launch: tuple[str, ...]
 
 
 def split_command_line(text: str) -> CommandLine:
@@ -90,7 +93,7 @@ def split_command_line(text: str) -> CommandLine:
         raise InputError(f"the command line cannot be split into words: {error}") from error
     program = _program_position(words)
     tasks, nodes = _placement(words[:program])
-    return CommandLine(tasks, nodes, tuple(words[program + 1 :]))
+    return CommandLine(tasks, nodes, tuple(words[program + 1 :]), tuple(words[:program]))
 
 
 def _program_position(words: Sequence[str]) -> int:

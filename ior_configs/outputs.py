@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ioncast_base.errors import InputError
+from ioncast_base.errors import InputError, Remedy
 from ior_configs.config import IorConfig
 from ior_configs.printed_runs import PrintedRun, printed_runs
 from ior_configs.results import IorResult, UnfinishedRunError
@@ -51,14 +51,20 @@ def sniff(text: str) -> str | None:
 
 
 def read_outputs(
-    text: str, *, where: str, command: str | None = None, nodes: int | None = None
+    text: str,
+    *,
+    where: str,
+    command: str | None = None,
+    tasks: int | None = None,
+    nodes: int | None = None,
 ) -> list[IorResult]:
     """Read all results of an output of IOR, whatever its format, which may be of several runs.
 
     A repetition without a positive finite bandwidth is left out, and the other results of its test
     get a warning. So is a run that did not finish its first result, and all other results get a
     warning. It is an error if no repetition of a test is left, if the line of a rank has no usable
-    numbers, because the bytes of all ranks are added up, or if runs cannot be told apart.
+    numbers, because the bytes of all ranks are added up, or if runs cannot be told apart. Runs with
+    the same options are an error if their numbers of tasks are unknown, because they may differ.
 
     Parameters
     ----------
@@ -69,6 +75,8 @@ def read_outputs(
     command : str, optional
         The command line of the run, for values that are not in the output: the whole
         configuration (CSV) or the number of tasks.
+    tasks : int, optional
+        The number of tasks, if it is known.
     nodes : int, optional
         The number of compute nodes, if it is known. IOR counts host names, which may be fewer.
 
@@ -84,14 +92,21 @@ def read_outputs(
     """
     try:
         given = None if command is None else IorConfig.from_command_line(command)
-        results = _results_of_runs(text, given)
-        return [_completed(result, command, nodes) for result in results]
+        if given and tasks:
+            given = replace(given, tasks=tasks)
+        known = {name: n for name, n in {"tasks": tasks, "nodes": nodes}.items() if n is not None}
+        results = _results_of_runs(text, given, known)
+        return [replace(result, command=result.command or command) for result in results]
     except InputError as error:
         raise InputError(error.what, where=where, line=error.line, remedy=error.remedy) from error
 
 
-def _results_of_runs(text: str, given: IorConfig | None) -> list[IorResult]:
+def _results_of_runs(
+    text: str, given: IorConfig | None, known: Mapping[str, int]
+) -> list[IorResult]:
+    """Read each run; `known` are the fields of its configuration that override the output's."""
     results: list[IorResult] = []
+    without_tasks: set[IorConfig] = set()
     unfinished: list[tuple[int, UnfinishedRunError]] = []
     formats: Counter[str] = Counter()
     for run in printed_runs(text.splitlines()):
@@ -103,9 +118,20 @@ def _results_of_runs(text: str, given: IorConfig | None) -> list[IorResult]:
                 remedy="give the CSV of each run in a file of its own",
             )
         try:
-            results += _results_of(run, given, is_first=formats.total() == 1)
+            found = _results_of(run, given, is_first=formats.total() == 1)
         except UnfinishedRunError as error:
             unfinished.append((run.first_line, error))
+            continue
+        found = [replace(result, config=replace(result.config, **known)) for result in found]
+        unknown = {result.config.pattern() for result in found if result.config.tasks is None}
+        if unknown & without_tasks:
+            raise InputError(
+                "the numbers of tasks of several runs with these options are unknown",
+                line=run.first_line,
+                remedy=Remedy("give the number with {}", ("tasks",)),
+            )
+        without_tasks |= unknown
+        results += found
     if not results and unfinished:
         raise unfinished[0][1]
     if not results:
@@ -124,11 +150,6 @@ def _results_of(run: PrintedRun, given: IorConfig | None, *, is_first: bool) -> 
     except InputError as error:
         error.line = None if is_first else run.first_line
         raise
-
-
-def _completed(result: IorResult, command: str | None, nodes: int | None) -> IorResult:
-    config = result.config if nodes is None else replace(result.config, nodes=nodes)
-    return replace(result, config=config, command=result.command or command)
 
 
 def config_as_printed(command: str, given: IorConfig | None) -> IorConfig:

@@ -23,21 +23,21 @@ from ior_configs.results import (
 
 _MIB = 1 << 20
 _PRECISION = 1e-9
-_RESULT_COLUMNS = frozenset(
-    {"bw(MiB/s)", "block(KiB)", "xfer(KiB)", "total(s)", "numTasks", "iter"}
-)
+_RESULT_COLUMNS = frozenset({"bw(MiB/s)", "block(KiB)", "xfer(KiB)", "total(s)", "iter"})
+# IOR of autumn 2020 to spring 2021 does not print this column.
+_TASKS = "numTasks"
 _RANK_COLUMNS = frozenset({"rank", "runtime-with-openclose", "throughput-withopenclose"})
 _SCIENTIFIC = re.compile(r"[0-9]\.[0-9]{1,20}e[+-][0-9]{2}")
 
 
 @reader("ior-csv")
 def read_csv(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
-    """Read the CSV of ``-O summaryFormat=CSV``, which has sizes and tasks, but no other option."""
+    """Read the CSV of ``-O summaryFormat=CSV``, which has no option but sizes and mostly tasks."""
     asked = _needed(given)
     cells = list(_cells(lines, _RESULT_COLUMNS))
     if not cells:
         raise _no_line()
-    config = replace(asked, tasks=parse_count(cells[0]["numTasks"]))
+    config = replace(asked, tasks=_tasks(cells[0], asked))
     for row in cells:
         _check_sizes(row, config)
     rows = [
@@ -123,8 +123,21 @@ def _check_sizes(row: Mapping[str, str], config: IorConfig) -> None:
                 f"{column} is {row[column]} but the command line says {size} bytes",
                 remedy=Remedy("give the command line of this run with {}", ("command",)),
             )
-    if parse_count(row["numTasks"]) != config.tasks:
+    if _tasks(row, config) != config.tasks:
         raise InputError("the number of tasks changes within the file")
+
+
+def _tasks(row: Mapping[str, str], asked: IorConfig) -> int:
+    if _TASKS in row:
+        return parse_count(row[_TASKS])
+    if asked.tasks is None:
+        raise InputError(
+            "this CSV does not contain the number of tasks",
+            remedy=Remedy(
+                'give it with {}, or in {} "mpiexec -n TASKS ior ..."', ("tasks", "command")
+            ),
+        )
+    return asked.tasks
 
 
 def _repetitions(

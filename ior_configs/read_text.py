@@ -29,8 +29,8 @@ _WARNING = re.compile(r"(?:ior )?WARNING: *(.*\S)")
 _BYTES_MOVED = re.compile(r"Using actual aggregate bytes moved *= *([0-9]{1,19})\b")
 _SIZE = re.compile(r"([0-9]{1,19}) (bytes|MiB|GiB|TiB)")
 _CLIENTS = re.compile(r"([0-9]{1,9}) \(([0-9]{1,9}) per node\)")
-# IOR 3.0 and 3.1 print the version of the library behind the api: "MPIIO (version=3, subversion=1)",
-# "HDF5-1.8.13 (Parallel)", "NCMPI (version = 1.6.1 of 29 Jul 2015)".
+# IOR 3.0 and 3.1 print the version of the library behind the api: "HDF5-1.8.13 (Parallel)",
+# "MPIIO (version=3, subversion=1)", "NCMPI (version = 1.6.1 of 29 Jul 2015)".
 _API_VERSION = re.compile(r"(?:-[0-9]+(?:\.[0-9]+)+)?(?: \(.*\))?$")
 _UNITS = {"bytes": 1, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _BANDWIDTH = ("bw(MiB/s)", "bwMiB")

@@ -35,6 +35,7 @@ from ioncast_base.kinds import FSYNCS
 from ioncast_base.visible_text import from_cell
 from ior_configs import IorConfig, read_outputs, sniff
 from ior_configs.conditions import conditions_of_text
+from ior_configs.launchers import split_command_line
 
 _T = TypeVar("_T")
 
@@ -187,7 +188,23 @@ def read_csv(source: Source) -> list[Measurement]:
     The columns io_nodes and bandwidth_mib_s are required, and either `command` (an IOR command
     line) or the columns of the configuration (api, operation, transfer_size, block_size …).
     """
-    return _read_rows(source, _as_exported(source, _row_reader(source)))
+    rows = _read_rows(source, _as_exported(source, _row_reader(source)))
+    if "api" not in columns_of(source.text):
+        _check_launches(rows)
+    return rows
+
+
+def _check_launches(rows: Iterable[Measurement]) -> None:
+    """Reject commands that start the same run with unknown, maybe different, process counts."""
+    launches: dict[IorConfig, tuple[str, ...]] = {}
+    for row in {id(row.config): row for row in rows if row.config.tasks is None}.values():
+        launch = split_command_line(row.command).launch if row.command else ()
+        if launches.setdefault(row.config, launch) != launch:
+            raise InputError(
+                f"{' '.join(launch) or 'nothing'!r} and {' '.join(launches[row.config])!r} start"
+                " the same run, with unknown numbers of processes",
+                remedy="add a column `tasks` with these numbers",
+            )
 
 
 def is_export(text: str) -> bool:
@@ -276,7 +293,11 @@ def read_forge(source: Source) -> list[Measurement]:
 def read_ior(source: Source) -> list[Measurement]:
     """Read the outputs of IOR: JSON, text, CSV, and CSV by rank."""
     results = read_outputs(
-        source.text, where=source.where, command=source.command, nodes=source.nodes
+        source.text,
+        where=source.where,
+        command=source.command,
+        tasks=source.tasks,
+        nodes=source.nodes,
     )
     if source.io_nodes is None:
         raise InputError(

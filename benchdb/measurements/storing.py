@@ -153,7 +153,8 @@ def store(
     ------
     InputError
         If an earlier import of the file has other configurations, numbers of I/O nodes or numbers
-        of repetitions, and `replace` is False.
+        of repetitions, and `replace` is False; or if the number of processes of a configuration is
+        unknown, here and in another import, because it may differ.
     """
     rows = list(rows)
     system_id = system_id_of(connection, system)
@@ -182,6 +183,13 @@ def store(
     )
     ids = configuration_ids(connection, rows)
     next_repetition = _next_repetitions(connection, system_id, set(ids.values()))
+    measured = {configuration for configuration, *_ in next_repetition}
+    if any(row.config.tasks is None and ids[id(row.config)] in measured for row in rows):
+        raise InputError(
+            "the number of processes is unknown, and so is that of other runs with these options",
+            where=file,
+            remedy=Remedy("give the number with {}", ("tasks",)),
+        )
 
     def repetition(row: Measurement) -> int:
         cell = (ids[id(row.config)], row.io_nodes, row.engine)

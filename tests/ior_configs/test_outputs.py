@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from ior_configs import IorConfig, IorResult, read_outputs, sniff
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MIB = 1 << 20
+CSV_2020 = "ior -w -r -b 2m -t 2k"
 COMMAND = "mpiexec -n 16 ior -w -r -b 16m -t 1m"
 RESULT_CSV = (
     "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n"
@@ -121,6 +123,24 @@ def test_result_csv_takes_its_configuration_from_the_command() -> None:
     assert brief(results) == brief(read("wr-shared.json"))
     assert results[0].command == COMMAND
     assert results[0].config.tasks == 16
+
+
+@pytest.mark.parametrize(
+    "told", [{"command": "mpiexec -n 4 ior -w -r -b 2m -t 2k"}, {"command": CSV_2020, "tasks": 4}]
+)
+def test_csv_without_a_number_of_tasks_gets_it_from_the_user(told: dict[str, Any]) -> None:
+    text = (FIXTURES / "csv-without-numtasks.csv").read_text()
+    results = read_outputs(text, where="x", **told)
+    assert brief(results) == [("write", 0, 400.0, 8 * MIB), ("read", 0, 800.0, 8 * MIB)]
+    assert {r.config.tasks for r in results} == {4}
+
+
+def test_csv_without_a_number_of_tasks_needs_it() -> None:
+    text = (FIXTURES / "csv-without-numtasks.csv").read_text()
+    with pytest.raises(InputError) as raised:
+        read_outputs(text, where="x", command=CSV_2020)
+    assert "--tasks" in str(raised.value)
+    assert '--command "mpiexec -n TASKS ior ..."' in str(raised.value)
 
 
 def test_rank_csv_is_all_bytes_over_the_slowest_rank() -> None:

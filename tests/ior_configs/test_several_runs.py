@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +20,11 @@ FPP, SHARED = f"{FPP}\n", f"IOR-{SHARED}"
 CSV = (FIXTURES / "csv-without-numtasks.csv").read_text()
 
 
-def read(text: str, **options: str) -> list[IorResult]:
+def read(text: str, **options: Any) -> list[IorResult]:
     return read_outputs(text, where="x", **options)
 
 
-def refusal(text: str, **options: str) -> str:
+def refusal(text: str, **options: Any) -> str:
     with pytest.raises(InputError) as caught:
         read(text, **options)
     return str(caught.value)
@@ -126,8 +127,29 @@ def test_the_header_of_another_run_in_csv_is_an_error() -> None:
     assert "another header begins here" in refusal(ranks * 2, command="ior -w -b 2m -t 2k")
 
 
+def test_the_runs_of_a_file_with_unknown_numbers_of_tasks_are_not_pooled() -> None:
+    text = (FIXTURES / "wr-shared.txt").read_text()
+    message = refusal(text + text)
+    assert "x:11: the numbers of tasks of several runs" in message
+    assert "--tasks" in message
+    assert [r.config.tasks for r in read(text + text, tasks=16)] == [16] * 4
+    assert len(read(text + text, command="mpiexec -n 16 ior")) == 4
+    assert len(read(text + text.replace("-b 16m", "-b 32m"))) == 4
+
+
 @pytest.mark.parametrize("name", ["two-runs-different.txt", "appended.json"])
-@pytest.mark.parametrize("rank", ["0: ", "000:", "[0] ", "[1,0]<stdout>: ", "[1,0]<stdout>:"])
+@pytest.mark.parametrize(
+    "rank",
+    [
+        "0: ",
+        "000:",
+        " 0: ",
+        "[0] ",
+        "[1,0]<stdout>: ",
+        "[1,0]<stdout>:",
+        "[prterun-n1-7@1,0]<stdout>: ",
+    ],
+)
 def test_ranks_in_front_of_the_lines_change_nothing(name: str, rank: str) -> None:
     text = (FIXTURES / name).read_text()
     ranked = "".join(f"{rank}{line}\n" for line in text.splitlines())

@@ -174,6 +174,15 @@ def test_own_rows_by_command() -> None:
     )
 
 
+@pytest.mark.parametrize("launch", ["xrun -a 8 ", "mpirun ", ""])
+def test_commands_with_unknown_numbers_of_processes_are_not_pooled(launch: str) -> None:
+    header, first = "io_nodes,bandwidth_mib_s,command\n", "4,66.6,xrun -a 4 ior -w\n"
+    second = f"4,9.5,{launch}ior -w\n"
+    assert "unknown numbers of processes" in refusal(header + first + second)
+    assert len(read(header + first + second, tasks=8)) == 2
+    assert len(read(header + first + first)) == 2
+
+
 LIVE_FSYNC = [("fsync-each", "each"), ("fsync-end", "end"), ("fsync-none", "none")]
 
 

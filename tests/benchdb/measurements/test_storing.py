@@ -77,6 +77,19 @@ def test_the_same_file_twice_changes_nothing(database: Engine) -> None:
     assert exported(database) == [("here", 0, 0, 1.0)]
 
 
+@pytest.mark.parametrize("io_nodes", [2, 4])
+def test_runs_of_two_files_with_unknown_numbers_of_processes_are_not_pooled(
+    database: Engine, io_nodes: int
+) -> None:
+    unknown = replace(SHARED, tasks=None, nodes=None)
+    put(database, Measurement(unknown, 2, 5.0), Measurement(unknown, 2, 6.0))
+    with pytest.raises(InputError, match=r"number of processes is unknown.*--tasks"):
+        put(database, Measurement(unknown, io_nodes, 50.0))
+    put(database, Measurement(unknown, io_nodes, 50.0), system="elsewhere")
+    put(database, Measurement(SHARED, io_nodes, 50.0))
+    assert curves_of(database)[unknown, "ior"] == {2: (5.0, 6.0)}
+
+
 @pytest.mark.parametrize("stored", [1, 3])
 def test_a_file_that_is_stored_in_part_or_doubled_is_not_the_same(
     database: Engine, stored: int
