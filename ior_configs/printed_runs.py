@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from ior_configs.results import mixed_runs
 
 # Launchers put the rank in front of each line: srun --label and flux run --label-io "0: ", mpiexec
-# -prepend-rank "[0] ", mpirun --tag-output "[1,0]<stdout>:", of Open MPI 5 with the name of the job.
+# -prepend-rank "[0] ", mpirun --tag-output "[1,0]<stdout>:", with the job's name in Open MPI 5.
 _RANK = re.compile(r" *\d+: ?|\[\d+\] |\[(?:\S+@)?\d+,\d+\]<std(?:out|err)>: ?")
 # The first line of a run by format, together with the line below it.
 _STARTS = {

@@ -25,7 +25,7 @@ from benchdb.measurements.csv_rows import (
     text_cell,
 )
 from benchdb.measurements.progress import Progress, silently
-from benchdb.measurements.read_fio import fio_measurement, is_fio
+from benchdb.measurements.read_fio import fio_measurements, is_fio
 from benchdb.measurements.restore import Origin, Repetition
 from benchdb.measurements.storing import Measurement, joined_note, unstorable
 from benchdb.store.older_rows import completed, said_by
@@ -338,9 +338,9 @@ def read_fio(source: Source) -> list[Measurement]:
     if reason := unstorable(config):
         raise InputError(reason, where=source.where, remedy="give a command without this option")
     return [
-        replace(
-            fio_measurement(source.text, config, io_nodes=source.io_nodes, where=source.where),
-            command=source.command,
+        replace(measurement, command=source.command)
+        for measurement in fio_measurements(
+            source.text, config, io_nodes=source.io_nodes, where=source.where
         )
     ]
 

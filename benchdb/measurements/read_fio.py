@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -12,6 +14,7 @@ from typing import Any, TypeVar
 from benchdb.measurements.storing import Measurement
 from ioncast_base.errors import InputError
 from ioncast_base.limits import LARGEST_BYTES
+from ioncast_base.sizes import parse_count
 from ioncast_base.wording import counted
 from ior_configs import IorConfig
 
@@ -19,10 +22,13 @@ _Kind = TypeVar("_Kind")
 _MIB = 1 << 20
 _LARGEST_ERROR = 2**31 - 1
 # fio may print messages in front of its JSON.
-_START = re.compile(r'^\{\s*"fio version"\s*:', re.MULTILINE)
+_START = re.compile(r'(?:^|(?<=[\s}]))\{\s*"fio version"\s*:')
 _VERSION = re.compile(r"fio-((\d{1,9})\..*)")
 # fio counts whole milliseconds; below this time, one of them is more than 1 %.
 _COARSE_MS = 100
+_OPERATIONS = ("write", "read")
+_MIXED = "mixed"
+_ALL_CLIENTS = "All clients"
 _REPEAT = "the run may have failed: repeat it"
 
 
@@ -31,8 +37,10 @@ def is_fio(text: str) -> bool:
     return _START.search(text) is not None
 
 
-def fio_measurement(text: str, config: IorConfig, *, io_nodes: int, where: str) -> Measurement:
-    """Read the measurement in fio's JSON.
+def fio_measurements(
+    text: str, config: IorConfig, *, io_nodes: int, where: str
+) -> list[Measurement]:
+    """Read the measurement of each run in fio's JSON.
 
     The time is the longest time of a job, including the fsync at its end if there is one. The time
     of a job starts when it may open its file, and jobs do not start together.
@@ -40,29 +48,103 @@ def fio_measurement(text: str, config: IorConfig, *, io_nodes: int, where: str) 
     Parameters
     ----------
     text : str
-        A text that `is_fio`.
+        A text that `is_fio`. It may have several documents: those of runs one after the other, and
+        those of a run with ``--status-interval``, of which the last one counts.
     config : IorConfig
-        The pattern that the jobs stand for. The operation and the number of processes must agree
-        with the JSON.
+        The pattern that the jobs stand for. The operation, the number of processes and the bytes
+        must agree with the JSON, except for the bytes of a run with a limited time.
     io_nodes : int
-        Number of I/O nodes of the run.
+        Number of I/O nodes of the runs.
     where : str
         Name of the file, for errors.
 
     Returns
     -------
-    Measurement
-        The measurement of all jobs together. Its note says if whole milliseconds are too coarse.
+    list of Measurement
+        The measurement of all jobs of a run together, for each run. Its note says if whole
+        milliseconds are too coarse, or if the time was limited.
 
     Raises
     ------
     InputError
         If the JSON is damaged, a job failed, or the jobs did not do one operation at the same time.
     """
+    documents: list[tuple[int, dict[str, Any]]] = []
     try:
-        return _measurement(_load(text), config, io_nodes)
+        for line, document in _documents(text):
+            if documents and _continues(documents[-1][1], document):
+                documents.pop()
+            documents.append((line, document))
+        return [_located(line, document, config, io_nodes) for line, document in documents]
     except InputError as error:
-        raise InputError(error.what, where=where, remedy=error.remedy) from error
+        raise InputError(error.what, where=where, line=error.line, remedy=error.remedy) from error
+
+
+def _located(line: int, document: dict[str, Any], config: IorConfig, io_nodes: int) -> Measurement:
+    """Read a document; an error names its first line, unless that is the first of the file."""
+    try:
+        return _measurement(document, config, io_nodes)
+    except InputError as error:
+        error.line = line if line > 1 else None
+        raise
+
+
+def _documents(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each document with the number of its first line."""
+    line, end = 1, 0
+    while start := _START.search(text, end):
+        line += text.count("\n", end, start.start())
+        try:
+            document, after = json.JSONDecoder().raw_decode(text, start.start())
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"the JSON is cut off or damaged ({error})",
+                line=line if line > 1 else None,
+                remedy=_REPEAT,
+            ) from error
+        yield line, document
+        line += text.count("\n", start.start(), after)
+        end = after
+
+
+def _continues(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether a document is a later report of the run of the document before it.
+
+    The jobs of a later report have the same options and at least the same bytes, and they began
+    before the earlier report was printed.
+    """
+    earlier, later = _progress(before), _progress(after)
+    if [job[0] for job in earlier] != [job[0] for job in later]:
+        return False
+    moved = [(first[1], second[1]) for first, second in zip(earlier, later, strict=True)]
+    if any(second < first for first, second in moved):
+        return False
+    began_ms = _printed_ms(after) - max((job[2] for job in later), default=0)
+    in_ms = "timestamp_ms" in before and "timestamp_ms" in after
+    has_grown = any(second > first for first, second in moved)
+    return (has_grown or in_ms) and began_ms < _printed_ms(before)
+
+
+def _progress(document: dict[str, Any]) -> list[tuple[object, int, int]]:
+    """The identity, the moved bytes and the milliseconds of each job."""
+    return [
+        (
+            [document.get("global options"), *map(job.get, ("jobname", "groupid", "job options"))],
+            sum(_count(section, "io_bytes") for section in _sections(job)),
+            max((_count(section, "runtime") for section in _sections(job)), default=0),
+        )
+        for job in _entries(document)
+    ]
+
+
+def _sections(job: dict[str, Any]) -> list[dict[str, Any]]:
+    return [job[name] for name in (*_OPERATIONS, _MIXED) if name in job]
+
+
+def _printed_ms(document: dict[str, Any]) -> int:
+    if "timestamp_ms" in document:
+        return _count(document, "timestamp_ms")
+    return _count(document, "timestamp") * 1000
 
 
 def _measurement(document: dict[str, Any], config: IorConfig, io_nodes: int) -> Measurement:
@@ -76,8 +158,23 @@ def _measurement(document: dict[str, Any], config: IorConfig, io_nodes: int) -> 
     time_ms = max(_count(job[operation], "runtime") for job in jobs)
     if time_ms == 0:
         raise InputError("fio measured a time of 0 ms", remedy="let it move more bytes")
+    done = _done(config, operation, document)
+    notes = [f"fio rounded the time up to {time_ms} ms"] if time_ms < _COARSE_MS else []
+    asked = (done.tasks or 1) * done.bytes_per_process
+    if sum(moved) != asked:
+        difference = (
+            f"fio moved {sum(moved)} bytes, but the command asks for {asked}"
+            f" ({counted(done.tasks or 1, 'task')} × {done.bytes_per_process})"
+        )
+        if not _is_limited(document):
+            raise InputError(
+                difference,
+                remedy="correct the command, or run fio without group_reporting: it adds up"
+                " the processes of jobs",
+            )
+        notes.append(f"{difference}, because its time was limited")
     return Measurement(
-        config=_done(config, operation, len(jobs)),
+        config=done,
         io_nodes=io_nodes,
         bandwidth_mib_s=sum(moved) / _MIB / (time_ms / 1000),
         bytes=sum(moved),
@@ -86,17 +183,18 @@ def _measurement(document: dict[str, Any], config: IorConfig, io_nodes: int) -> 
         started=_utc(_count(document, "timestamp") - time_ms / 1000),
         engine="fio",
         engine_version=version,
-        note=f"fio rounded the time up to {time_ms} ms" if time_ms < _COARSE_MS else None,
+        note="; ".join(notes) or None,
     )
 
 
-def _done(config: IorConfig, operation: str, processes: int) -> IorConfig:
+def _done(config: IorConfig, operation: str, document: dict[str, Any]) -> IorConfig:
     """The configuration with the operation and the processes of the JSON, which must agree."""
     if operation not in config.operation:
         raise InputError(
             f"the operation is {operation} in fio's JSON, but {config.operation} in the command",
             remedy="correct the command",
         )
+    processes = _processes(document)
     if config.tasks is not None and config.tasks != processes:
         raise InputError(
             f"the JSON has {counted(processes, 'job')}, but the command has"
@@ -104,11 +202,68 @@ def _done(config: IorConfig, operation: str, processes: int) -> IorConfig:
             remedy="correct the number of tasks, and run fio without group_reporting",
         )
     one = config.for_operation(operation)
-    return replace(one, tasks=processes, nodes=config.nodes or 1)
+    hosts = {job["hostname"] for job in _entries(document) if isinstance(job.get("hostname"), str)}
+    return replace(one, tasks=processes, nodes=config.nodes or max(1, len(hosts)))
+
+
+def _processes(document: dict[str, Any]) -> int:
+    """The number of processes: with group_reporting, one entry stands for several of them.
+
+    fio does not write in its JSON that it has this option. Without it, a job with `numjobs` has as
+    many entries. With it, the entry of a group has the options of one of the jobs in it; if there
+    are others, the bytes do not agree with those of this job.
+    """
+    entries = Counter(
+        (
+            _text(job, "hostname"),
+            _count(job, "port") if "port" in job else None,
+            _text(job, "jobname"),
+            _numjobs(document, job),
+        )
+        for job in _jobs(document)
+    )
+    return sum(max(number, numjobs) for (*_, numjobs), number in entries.items())
+
+
+def _numjobs(document: dict[str, Any], job: dict[str, Any]) -> int:
+    values = _of(job, "job options", "numjobs") or _of(document, "global options", "numjobs")
+    try:
+        return parse_count(values or "1")
+    except InputError as error:
+        raise _unusable("numjobs") from error
+
+
+def _is_limited(document: dict[str, Any]) -> bool:
+    """Whether the time of a job is limited; fio leaves `time_based` itself out of its JSON."""
+    limits = [_of(document, "global options", "runtime")]
+    limits += [_of(job, "job options", "runtime") for job in _entries(document)]
+    return any(limits)
+
+
+def _of(section: dict[str, Any], options: str, name: str) -> str | None:
+    values = section.get(options)
+    return _text(values, name) if isinstance(values, dict) else None
+
+
+def _text(section: dict[str, Any], name: str) -> str | None:
+    value = section.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries of the jobs, which stand under another name with ``--client``.
+
+    There, another entry has the sum of all clients.
+    """
+    entries = _get(document, "client_stats" if "client_stats" in document else "jobs", list)
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise _unusable("error")
+    return [entry for entry in entries if entry.get("jobname") != _ALL_CLIENTS]
 
 
 def _jobs(document: dict[str, Any]) -> list[dict[str, Any]]:
-    jobs = _get(document, "jobs", list)
+    jobs = _entries(document)
     if not jobs:
         raise InputError("the JSON has no job", remedy=_REPEAT)
     for number, job in enumerate(jobs):
@@ -127,9 +282,14 @@ def _jobs(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _operation(jobs: list[dict[str, Any]]) -> str:
     """The operation of the jobs."""
+    if any(_MIXED in job and not job.keys() & set(_OPERATIONS) for job in jobs):
+        raise InputError(
+            "fio added up writes and reads (unified_rw_reporting)",
+            remedy="run it without unified_rw_reporting",
+        )
     done = [
         operation
-        for operation in ("write", "read")
+        for operation in _OPERATIONS
         if any(_count(_get(job, operation, dict), "io_bytes") for job in jobs)
     ]
     if len(done) != 1:
@@ -138,17 +298,6 @@ def _operation(jobs: list[dict[str, Any]]) -> str:
             remedy="measure one operation in each run",
         )
     return done[0]
-
-
-def _load(text: str) -> dict[str, Any]:
-    start = _START.search(text)
-    if start is None:
-        raise InputError("this is not an output of fio")
-    try:
-        document: dict[str, Any] = json.JSONDecoder().raw_decode(text, start.start())[0]
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"the JSON is cut off or damaged ({error})", remedy=_REPEAT) from error
-    return document
 
 
 def _version(document: dict[str, Any]) -> str:
