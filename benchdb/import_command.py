@@ -22,9 +22,11 @@ from benchdb.measurements.progress import counting
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_system_name
 from benchdb.store.writes import by_command
-from ioncast_base.command_options import WholeNumber, complain, database_option
+from ioncast_base.command_options import WholeNumber, complain, database_option, warn
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.wording import counted
+
+_SHOWN_WARNINGS = 10
 
 
 @click.command(
@@ -82,6 +84,7 @@ def import_files(
             except IoncastError as error:
                 exit_code = _complain(error)
                 continue
+            _warn(file, read)
             # A file that cannot be used must not create a database.
             engine = engine or stack.enter_context(opened_database(location))
             try:
@@ -101,6 +104,15 @@ def _check(system: str) -> None:
 def _complain(error: IoncastError) -> int:
     complain(str(error))
     return error.exit_code
+
+
+def _warn(file: str, read: MeasurementsFile | ExportFile) -> None:
+    warnings = read.warnings if isinstance(read, MeasurementsFile) else ()
+    for warning in warnings[:_SHOWN_WARNINGS]:
+        warn(f"{file}: {warning}")
+    rest = len(warnings) - _SHOWN_WARNINGS
+    if rest > 0:
+        warn(f"{file}: {counted(rest, 'more warning')}, in the notes of the measurements")
 
 
 def _read(file: str, told: Told) -> MeasurementsFile | ExportFile:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ioncast_base.errors import InputError, Remedy
 from ior_configs.config import IorConfig
+from ior_configs.page_cache import WrittenFiles
 from ior_configs.printed_runs import PrintedRun, printed_runs
 from ior_configs.results import IorResult, UnfinishedRunError
 
@@ -102,11 +104,12 @@ def read_outputs(
 
 
 def _results_of_runs(
-    text: str, given: IorConfig | None, known: Mapping[str, int]
+    text: str, given: IorConfig | None, known: Mapping[str, Any]
 ) -> list[IorResult]:
     """Read each run; `known` are the fields of its configuration that override the output's."""
     results: list[IorResult] = []
     without_tasks: set[IorConfig] = set()
+    written = WrittenFiles()
     unfinished: list[tuple[int, UnfinishedRunError]] = []
     formats: Counter[str] = Counter()
     for run in printed_runs(text.splitlines()):
@@ -131,7 +134,14 @@ def _results_of_runs(
                 remedy=Remedy("give the number with {}", ("tasks",)),
             )
         without_tasks |= unknown
-        results += found
+        for result in found:
+            written.add(result.config)
+        results += [
+            replace(result, maybe_cached=True)
+            if result.operation == "read" and written.may_be_cached(result.config)
+            else result
+            for result in found
+        ]
     if not results and unfinished:
         raise unfinished[0][1]
     if not results:
@@ -140,7 +150,7 @@ def _results_of_runs(
             remedy="give IOR's own output: text, or -O summaryFormat=JSON or CSV",
         )
     left_out = tuple(f"left out the run of line {line}: {e.what}" for line, e in unfinished)
-    return [replace(result, warnings=result.warnings + left_out) for result in results]
+    return [replace(result, warnings=left_out + result.warnings) for result in results]
 
 
 def _results_of(run: PrintedRun, given: IorConfig | None, *, is_first: bool) -> list[IorResult]:

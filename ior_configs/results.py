@@ -11,6 +11,8 @@ from ioncast_base.errors import InputError
 from ior_configs.config import IorConfig
 
 _MIB = 1 << 20
+# The most results whose leaving out is told one by one.
+_NAMED_ROWS = 5
 _NUMBER = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CTIME = re.compile(r"\w{3} (\w{3}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})", re.ASCII)
@@ -48,7 +50,9 @@ class IorResult:
     stonewalled : bool
         Whether the run moved other bytes than the configuration asks for.
     warnings : tuple of str
-        IOR's warnings on this result, and a warning for each result that was left out.
+        A warning for each result that was left out, then IOR's warnings on this result.
+    maybe_cached : bool
+        Whether the page cache of the nodes that wrote the data may have answered the reads.
     """
 
     config: IorConfig
@@ -62,6 +66,7 @@ class IorResult:
     command: str | None = None
     stonewalled: bool = False
     warnings: tuple[str, ...] = ()
+    maybe_cached: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +142,13 @@ def results_of(
     """
     judged = [(row, read_number(row.bandwidth)) for row in rows]
     _check_one_run(config, [row for row, _ in judged])
+    without = [row for row, bandwidth in judged if bandwidth is None]
     left_out = tuple(
         f"left out {row.operation} of repetition {row.repetition}: its bandwidth is {row.bandwidth}"
-        for row, bandwidth in judged
-        if bandwidth is None
+        for row in without[:_NAMED_ROWS]
     )
+    if without[_NAMED_ROWS:]:
+        left_out += (f"left out {len(without) - _NAMED_ROWS} more such results",)
     results = [
         _result(config, row, bandwidth, version=version, command=command)
         for row, bandwidth in judged
@@ -152,7 +159,7 @@ def results_of(
             left_out[0] if left_out else "there is no line of results",
             remedy="the run failed or was cut off: repeat it",
         )
-    return [replace(result, warnings=result.warnings + left_out) for result in results]
+    return [replace(result, warnings=left_out + result.warnings) for result in results]
 
 
 def mixed_runs(evidence: str) -> InputError:

@@ -523,6 +523,19 @@ def exported(db: Path, *args: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(output("bench", "export", "--db", db, *args))))
 
 
+def test_a_bandwidth_of_0_and_a_read_from_the_page_cache_are_said(database: Path) -> None:
+    output_of_ior = IOR_JSON.parent / "zero-bandwidth-write.txt"
+    done = imported(output_of_ior, "--system", "x", "--io-nodes", "0", db=database)
+    assert done.returncode == 0
+    assert "1 measurement" in done.stdout
+    cached, left_out = done.stderr.splitlines()
+    assert is_warning(cached)
+    assert is_warning(left_out)
+    assert str(output_of_ior) in left_out
+    assert "left out write of repetition 0: its bandwidth is 0" in left_out
+    assert "page cache" in cached
+
+
 def test_a_file_that_is_imported_twice_counts_once_with_a_note(database: Path) -> None:
     first = imported(BENCHMARKS, "--system", "testbed", db=database)
     assert (first.returncode, first.stderr) == (0, "")

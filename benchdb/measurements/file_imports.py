@@ -100,6 +100,8 @@ class MeasurementsFile:
         The system of the measurements.
     rows : sequence of Measurement
         The measurements.
+    warnings : sequence of str
+        Warnings on the measurements, each once.
     """
 
     name: str
@@ -107,6 +109,7 @@ class MeasurementsFile:
     file_format: str
     system: str
     rows: Sequence[Measurement]
+    warnings: Sequence[str] = ()
 
     def store(
         self, connection: Connection, *, replace: bool = False, progress: Progress = silently
@@ -212,7 +215,17 @@ def read_file(
     content = Path(path).read_bytes()
     is_parquet = content.startswith(MAGIC)
     text = csv_of(content, name) if is_parquet else text_of(content, name)
-    source = Source(name, text, told.io_nodes, told.tasks, told.nodes, told.command, progress)
+    warnings: dict[str, None] = {}
+    source = Source(
+        name,
+        text,
+        told.io_nodes,
+        told.tasks,
+        told.nodes,
+        told.command,
+        progress,
+        warn=warnings.setdefault,
+    )
     if is_export(text):
         # An export may be large, and its text is enough.
         content = b""
@@ -225,7 +238,7 @@ def read_file(
             remedy=Remedy("name it with {}", ("system",)),
         )
     shown_format = "parquet" if is_parquet else file_format
-    return MeasurementsFile(name, content, shown_format, told.system, rows)
+    return MeasurementsFile(name, content, shown_format, told.system, rows, tuple(warnings))
 
 
 def _counts(rows: Sequence[Measurement]) -> Counts:

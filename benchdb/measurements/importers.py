@@ -33,7 +33,7 @@ from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.kinds import FSYNCS
 from ioncast_base.visible_text import from_cell
-from ior_configs import IorConfig, read_outputs, sniff
+from ior_configs import IorConfig, IorResult, read_outputs, sniff
 from ior_configs.conditions import conditions_of_text
 from ior_configs.launchers import split_command_line
 
@@ -41,6 +41,10 @@ _T = TypeVar("_T")
 
 MIB = 1 << 20
 KIB = 1 << 10
+
+
+def _say_nothing(warning: str) -> None:
+    """Leave a warning to the notes of the measurements."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Source:
         The IOR command line, for formats that lack it.
     progress : callable
         A function that returns the rows unchanged and shows how many have passed.
+    warn : callable
+        A function that gets each warning for the user, maybe several times.
     """
 
     where: str
@@ -70,6 +76,7 @@ class Source:
     nodes: int | None = None
     command: str | None = None
     progress: Progress = silently
+    warn: Callable[[str], object] = _say_nothing
 
 
 Importer = Callable[[Source], list[Measurement]]
@@ -93,6 +100,10 @@ _FORGE_CONFIG_COLUMNS = (
     "operation",
 )
 _PLAIN_FIELDS = tuple(n for n in CONFIGURATION_FIELDS if n not in {"fsync", "conditions"})
+_CACHED = (
+    "the processes read data that their own nodes had written, without -C, -Z or a pause (-d), so"
+    " the page cache of the nodes may have answered"
+)
 _LARGEST_REPETITION = 2**31 - 1
 _ORIGIN_COLUMNS = ("system", "file", "file_sha256", "file_format", "imported_at")
 
@@ -299,6 +310,8 @@ def read_ior(source: Source) -> list[Measurement]:
         tasks=source.tasks,
         nodes=source.nodes,
     )
+    for warning in dict.fromkeys(warning for result in results for warning in _warnings(result)):
+        source.warn(warning)
     if source.io_nodes is None:
         raise InputError(
             "IOR does not know the number of I/O nodes",
@@ -316,10 +329,14 @@ def read_ior(source: Source) -> list[Measurement]:
             engine="ior",
             engine_version=result.ior_version,
             command=result.command,
-            note="; ".join(result.warnings)[:1000] or None,
+            note="; ".join(_warnings(result))[:1000] or None,
         )
         for result in results
     ]
+
+
+def _warnings(result: IorResult) -> tuple[str, ...]:
+    return (_CACHED, *result.warnings) if result.maybe_cached else result.warnings
 
 
 @importer("fio", is_fio)
@@ -337,12 +354,10 @@ def read_fio(source: Source) -> list[Measurement]:
     config = _located(IorConfig.from_command_line(source.command), source)
     if reason := unstorable(config):
         raise InputError(reason, where=source.where, remedy="give a command without this option")
-    return [
-        replace(measurement, command=source.command)
-        for measurement in fio_measurements(
-            source.text, config, io_nodes=source.io_nodes, where=source.where
-        )
-    ]
+    measured = fio_measurements(source.text, config, io_nodes=source.io_nodes, where=source.where)
+    for note in filter(None, (measurement.note for measurement in measured)):
+        source.warn(note)
+    return [replace(measurement, command=source.command) for measurement in measured]
 
 
 def _read_rows(

@@ -183,6 +183,19 @@ def test_commands_with_unknown_numbers_of_processes_are_not_pooled(launch: str) 
     assert len(read(header + first + first)) == 2
 
 
+def test_warnings_are_said_and_stand_in_the_notes() -> None:
+    said: list[str] = []
+    [row] = read(
+        (IOR_OUTPUTS / "zero-bandwidth-write.txt").read_text(), io_nodes=0, warn=said.append
+    )
+    assert (row.config.operation, row.bandwidth_mib_s) == ("read", 9000.0)
+    assert "page cache" in said[0]
+    assert said[1:] == [
+        "left out write of repetition 0: its bandwidth is 0.000000",
+    ]
+    assert row.note == "; ".join(said)
+
+
 LIVE_FSYNC = [("fsync-each", "each"), ("fsync-end", "end"), ("fsync-none", "none")]
 
 
