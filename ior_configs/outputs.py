@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ioncast_base.errors import InputError, Remedy
@@ -13,7 +14,7 @@ from ior_configs.page_cache import WrittenFiles
 from ior_configs.printed_runs import PrintedRun, printed_runs
 from ior_configs.results import IorResult, UnfinishedRunError
 
-Reader = Callable[[Sequence[str], IorConfig | None], list[IorResult]]
+Reader = Callable[[Iterable[str], IorConfig | None], list[IorResult]]
 
 _READERS: dict[str, Reader] = {}
 # Formats that do not contain the options of the run.
@@ -35,13 +36,13 @@ def reader(name: str) -> Callable[[Reader], Reader]:
     return register
 
 
-def sniff(text: str) -> str | None:
+def sniff(text: str | Iterable[str]) -> str | None:
     """Recognise the format of an output of IOR.
 
     Parameters
     ----------
-    text : str
-        The whole output.
+    text : str or iterable of str
+        The whole output, or its lines.
 
     Returns
     -------
@@ -49,11 +50,11 @@ def sniff(text: str) -> str | None:
         The format of the first run; None for any other text. A text that is cut off still has its
         format.
     """
-    return next((run.file_format for run in printed_runs(text.splitlines())), None)
+    return next((run.file_format for run in printed_runs(_lines(text))), None)
 
 
 def read_outputs(
-    text: str,
+    text: str | Iterable[str],
     *,
     where: str,
     command: str | None = None,
@@ -70,8 +71,8 @@ def read_outputs(
 
     Parameters
     ----------
-    text : str
-        The whole output.
+    text : str or iterable of str
+        The whole output, or its lines, which are not held.
     where : str
         The name of the file, for errors.
     command : str, optional
@@ -97,22 +98,25 @@ def read_outputs(
         if given and tasks:
             given = replace(given, tasks=tasks)
         known = {name: n for name, n in {"tasks": tasks, "nodes": nodes}.items() if n is not None}
-        results = _results_of_runs(text, given, known)
-        return [replace(result, command=result.command or command) for result in results]
+        results = _results_of_runs(_lines(text), given, known)
+        if command is None:
+            return results
+        return [r if r.command else replace(r, command=command) for r in results]
     except InputError as error:
         raise InputError(error.what, where=where, line=error.line, remedy=error.remedy) from error
 
 
 def _results_of_runs(
-    text: str, given: IorConfig | None, known: Mapping[str, Any]
+    lines: Iterable[str], given: IorConfig | None, known: Mapping[str, Any]
 ) -> list[IorResult]:
     """Read each run; `known` are the fields of its configuration that override the output's."""
     results: list[IorResult] = []
     without_tasks: set[IorConfig] = set()
+    shared: dict[IorConfig, IorConfig] = {}
     written = WrittenFiles()
     unfinished: list[tuple[int, UnfinishedRunError]] = []
     formats: Counter[str] = Counter()
-    for run in printed_runs(text.splitlines()):
+    for run in printed_runs(lines):
         formats[run.file_format] += 1
         if run.file_format in _WITHOUT_OPTIONS and formats[run.file_format] > 1:
             raise InputError(
@@ -125,30 +129,38 @@ def _results_of_runs(
         except UnfinishedRunError as error:
             unfinished.append((run.first_line, error))
             continue
-        found = [replace(result, config=replace(result.config, **known)) for result in found]
-        unknown = {result.config.pattern() for result in found if result.config.tasks is None}
-        if unknown & without_tasks:
+        configs = {id(result.config): result.config for result in found}
+        for key, config in configs.items():
+            completed = replace(config, **known)
+            # Runs in a loop have equal configurations, of which one is enough in memory.
+            configs[key] = shared.setdefault(completed, completed)
+            written.add(completed)
+        patterns = {config.pattern() for config in configs.values() if config.tasks is None}
+        if patterns & without_tasks:
             raise InputError(
                 "the numbers of tasks of several runs with these options are unknown",
                 line=run.first_line,
                 remedy=Remedy("give the number with {}", ("tasks",)),
             )
-        without_tasks |= unknown
-        for result in found:
-            written.add(result.config)
-        results += [
-            replace(result, maybe_cached=True)
-            if result.operation == "read" and written.may_be_cached(result.config)
-            else result
+        without_tasks |= patterns
+        cached = {key for key, config in configs.items() if written.may_be_cached(config)}
+        results += (
+            replace(
+                result,
+                config=configs[id(result.config)],
+                maybe_cached=result.operation == "read" and id(result.config) in cached,
+            )
             for result in found
-        ]
+        )
     if not results and unfinished:
         raise unfinished[0][1]
     if not results:
         raise InputError(
-            "this is not an output of IOR" if text.strip() else "the file is empty",
+            "this is not an output of IOR",
             remedy="give IOR's own output: text, or -O summaryFormat=JSON or CSV",
         )
+    if not unfinished:
+        return results
     left_out = tuple(f"left out the run of line {line}: {e.what}" for line, e in unfinished)
     return [replace(result, warnings=left_out + result.warnings) for result in results]
 
@@ -177,7 +189,7 @@ def config_as_printed(command: str, given: IorConfig | None) -> IorConfig:
     IorConfig
         The printed configuration; tasks and nodes that it lacks are those of `given`.
     """
-    config = IorConfig.from_args(command.split()[1:])
+    config = _config_of(command)
     if given is None:
         return config
     return replace(
@@ -185,3 +197,13 @@ def config_as_printed(command: str, given: IorConfig | None) -> IorConfig:
         tasks=given.tasks if config.tasks is None else config.tasks,
         nodes=given.nodes if config.nodes is None else config.nodes,
     )
+
+
+@lru_cache(maxsize=16)
+def _config_of(command: str) -> IorConfig:
+    """Read a command line that IOR printed; runs in a loop have the same one."""
+    return IorConfig.from_args(command.split()[1:])
+
+
+def _lines(text: str | Iterable[str]) -> Iterable[str]:
+    return text.splitlines() if isinstance(text, str) else text

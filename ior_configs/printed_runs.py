@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -19,6 +20,8 @@ _STARTS = {
     "ior-json": re.compile(r'[ \t]*\{\s*"(?:Version|Began)"\s*:'),
     "ior-text": re.compile(r"IOR-\S+: MPI Coordinated Test"),
 }
+_FIRST_CHARACTERS = frozenset("a{I")
+_LINES_ABOVE = 1000
 _HEADLESS_TEXT = re.compile(r"Command line\b.*:")
 _TEXT_END = re.compile(r"Finished *:")
 _ROW = re.compile(r"(?:write|read) +[0-9]")
@@ -34,43 +37,80 @@ class PrintedRun:
         The format, as `ior_configs.outputs.sniff` calls it.
     first_line : int
         The number of the line where it begins, from 1.
-    lines : list of str
-        Its lines, without the ranks that a launcher puts in front. Lines that stand before the
-        first run, or between two runs, belong to the next run.
+    lines : iterator of str
+        Its lines, without the ranks that a launcher puts in front; they must be read before the
+        next run. At most the last 1000 lines that stand before the first run, or between two
+        runs, belong to the next run.
     """
 
     file_format: str
     first_line: int
-    lines: list[str]
+    lines: Iterator[str]
 
 
 def printed_runs(lines: Iterable[str]) -> Iterator[PrintedRun]:
-    """Yield the runs in the lines of a text; none if IOR did not print it.
+    """Yield the runs in the lines of a text, without holding them; none if IOR did not print it.
 
     Raises
     ------
     InputError
         If runs wrote to the text at the same time, so that a result stands outside of its run.
     """
-    file_format, first_line, start_index, run = None, 1, 0, list[str]()
-    for number, (line, below) in enumerate(pairwise(chain(map(_without_rank, lines), [""])), 1):
-        start = _format_of_start(line, below)
-        if start is None and file_format is None and _HEADLESS_TEXT.match(line):
-            start = "ior-text"
-        # IOR 3.2 prints the header of its text before its JSON.
-        if start and file_format and any(run[start_index + 1 :]):
-            yield PrintedRun(file_format, first_line, run)
-            run = []
-        if start:
-            file_format, first_line, start_index = start, number, len(run)
-        if file_format is None and is_row(line):
-            raise mixed_runs("a result stands between two runs")
-        run.append(line)
-        if file_format == "ior-text" and _TEXT_END.match(line):
-            yield PrintedRun(file_format, first_line, run)
-            file_format, run = None, []
-    if file_format:
-        yield PrintedRun(file_format, first_line, run)
+    texts = _Texts(lines)
+    while run := texts.next_run():
+        yield run
+        deque(run.lines, maxlen=0)
+
+
+class _Texts:
+    """The lines of a text with their numbers and the lines below them, up to the next run."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        below = chain(map(_without_rank, lines), [""])
+        self._rest = enumerate(pairwise(below), 1)
+        # The line where the next run begins, if the last run ended there.
+        self._start: tuple[str, int, str] | None = None
+
+    def next_run(self) -> PrintedRun | None:
+        above = deque[str](maxlen=_LINES_ABOVE)
+        start = self._start or self._find_start(above)
+        if start is None:
+            return None
+        file_format, first_line, line = start
+        opening = [*above, line]
+        for number, (line, below) in self._rest:
+            # IOR 3.2 prints the header of its text before its JSON.
+            begun = _format_of_start(line, below)
+            if begun:
+                file_format, first_line = begun, number
+            opening.append(line)
+            if line and not begun:
+                break
+        return PrintedRun(file_format, first_line, chain(opening, self._body(file_format)))
+
+    def _find_start(self, above: deque[str]) -> tuple[str, int, str] | None:
+        for number, (line, below) in self._rest:
+            file_format = _format_of_start(line, below)
+            if file_format is None and _HEADLESS_TEXT.match(line):
+                file_format = "ior-text"
+            if file_format:
+                return file_format, number, line
+            if is_row(line):
+                raise mixed_runs("a result stands between two runs")
+            above.append(line)
+        return None
+
+    def _body(self, file_format: str) -> Iterator[str]:
+        """Yield the lines of a run up to its end or to the start of the next one."""
+        self._start = None
+        for number, (line, below) in self._rest:
+            begun = _format_of_start(line, below)
+            if begun:
+                self._start = begun, number, line
+                return
+            yield line
+            if file_format == "ior-text" and _TEXT_END.match(line):
+                return
 
 
 def is_row(line: str) -> bool:
@@ -88,5 +128,7 @@ def _without_rank(line: str) -> str:
 
 def _format_of_start(line: str, below: str) -> str | None:
     """Return the format of the run that begins in a line; None if none begins there."""
+    if line.lstrip()[:1] not in _FIRST_CHARACTERS:
+        return None
     both = f"{line}\n{below}"
     return next((name for name, start in _STARTS.items() if start.match(both)), None)

@@ -31,29 +31,29 @@ _SCIENTIFIC = re.compile(r"[0-9]\.[0-9]{1,20}e[+-][0-9]{2}")
 
 
 @reader("ior-csv")
-def read_csv(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
+def read_csv(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
     """Read the CSV of ``-O summaryFormat=CSV``, which has no option but sizes and mostly tasks."""
     asked = _needed(given)
-    cells = list(_cells(lines, _RESULT_COLUMNS))
-    if not cells:
-        raise _no_line()
-    config = replace(asked, tasks=_tasks(cells[0], asked))
-    for row in cells:
-        _check_sizes(row, config)
-    rows = [
-        Row(
-            operation=row["access"],
-            repetition=parse_count(row["iter"]),
-            bandwidth=row["bw(MiB/s)"],
-            time=row["total(s)"],
+    config, rows = asked, list[Row]()
+    for cells in _cells(lines, _RESULT_COLUMNS):
+        if not rows:
+            config = replace(asked, tasks=_tasks(cells, asked))
+        _check_sizes(cells, config)
+        rows.append(
+            Row(
+                operation=cells["access"],
+                repetition=parse_count(cells["iter"]),
+                bandwidth=cells["bw(MiB/s)"],
+                time=cells["total(s)"],
+            )
         )
-        for row in cells
-    ]
+    if not rows:
+        raise _no_line()
     return results_of(config, rows, version=None, command=None)
 
 
 @reader("ior-rank-csv")
-def read_rank_csv(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
+def read_rank_csv(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
     """Read the CSV of ``-O saveRankPerformanceDetailsCSV=``.
 
     The bandwidth is the bytes of all ranks over the time of the slowest rank, with opening and

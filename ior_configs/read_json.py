@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -47,17 +47,17 @@ _PARAMETERS: dict[str, tuple[str, type[Any]]] = {
 
 
 @reader("ior-json")
-def read_json(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
+def read_json(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
     """Read all tests of one JSON document.
 
     The configuration is read from each test's Parameters; values that are not there come from the
     command line.
     """
-    document = _load(lines)
+    warnings: list[str] = []
+    document = _load(_without_messages(lines, warnings))
     version = document.get("Version")
     command = _get(document, "Command line", str)
     asked = config_as_printed(command, given)
-    warnings = tuple(match[1] for match in map(_WARNING.match, lines) if match)
     summaries = _summaries(document)
     tests = _get(document, "tests", list)
     if not tests:
@@ -69,16 +69,24 @@ def read_json(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
         for test in tests
         for result in results_of(
             _config(test, asked),
-            _rows(test, summaries, warnings),
+            _rows(test, summaries, tuple(warnings)),
             version=version if isinstance(version, str) else None,
             command=command,
         )
     ]
 
 
-def _load(lines: Sequence[str]) -> dict[str, Any]:
-    """Parse the JSON; skip messages that IOR prints on standard output in the middle of it."""
-    text = "\n".join(line for line in lines if line.lstrip()[:1] in _FIRST_CHARACTERS)
+def _without_messages(lines: Iterable[str], warnings: list[str]) -> Iterator[str]:
+    """Skip messages that IOR prints on standard output in the middle of its JSON."""
+    for line in lines:
+        if line.lstrip()[:1] in _FIRST_CHARACTERS:
+            yield line
+        elif match := _WARNING.match(line):
+            warnings.append(match[1])
+
+
+def _load(lines: Iterable[str]) -> dict[str, Any]:
+    text = "\n".join(lines)
     try:
         document = json.loads(_NOT_A_NUMBER.sub(": NaN", text), parse_float=str, parse_constant=str)
     except (ValueError, RecursionError) as error:

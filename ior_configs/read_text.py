@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,13 @@ from ior_configs.results import (
 _VERSION = re.compile(r"IOR-(\S+): MPI Coordinated Test")
 _ONCE = re.compile(r"Command line\b|Summary of all tests|TestID *: \d+|Test \d+ started")
 _FIELD = re.compile(r"\s*([A-Za-z][\w -]*?)\s*(?:: |= |:$)\s*(.*?)\s*")
+_FIELDS = frozenset(
+    {
+        *("command line", "command line used", "starttime", "began", "api", "test filename"),
+        *("segments", "repetitions", "xfersize", "blocksize", "access", "type", "clients"),
+        *("ordering inter file", "ordering in a file", "tasks", "clients per node", "nodes"),
+    }
+)
 _TEST_START = re.compile(r"TestID\s*:|Test \d+ started:")
 _WARNING = re.compile(r"(?:ior )?WARNING: *(.*\S)")
 _BYTES_MOVED = re.compile(r"Using actual aggregate bytes moved *= *([0-9]{1,19})\b")
@@ -38,95 +46,166 @@ _TIME = ("total(s)", "totalTime")
 
 
 @reader("ior-text")
-def read_text(lines: Sequence[str], given: IorConfig | None) -> list[IorResult]:
+def read_text(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
     """Read all tests of one run.
 
     The configuration is read from each test's Options. IOR rounds large sizes there (``9.46 TiB``),
     so a size is taken from the command line if IOR would print it the same way. All results of a
     test get the warnings above its table.
     """
-    _check_one_run(lines)
-    version = next(filter(None, map(_VERSION.match, lines)), None)
-    head, *tests = _split_tests(lines)
-    tests = tests or [[]]
+    version = None
+    head, tests = _Test(), list[_Test]()
+    printed = set[str]()
+    in_summary = False
+    for line in lines:
+        if once := _ONCE.match(line):
+            # IOR prints these lines once in a run, or once for each test.
+            if once[0] in printed:
+                raise mixed_runs(f"there are two of {once[0]!r}")
+            printed.add(once[0])
+        in_summary = in_summary or line.startswith("Summary of all tests")
+        if in_summary:
+            continue
+        version = version or _VERSION.match(line)
+        if _TEST_START.match(line):
+            tests.append(head.without_table())
+        (tests[-1] if tests else head).add(line)
+    if tests and head.rows:
+        raise mixed_runs("a result stands above its test")
     return [
         result
-        for test in tests
-        for result in _read_test(head, test, given, version[1] if version else None)
+        for test in tests or [head]
+        for result in _read_test(test, given, version[1] if version else None)
     ]
 
 
-def _check_one_run(lines: Iterable[str]) -> None:
-    """Reject lines that IOR prints once in a run, or once for each test, if there are two."""
-    printed = set()
-    for match in filter(None, map(_ONCE.match, lines)):
-        if match[0] in printed:
-            raise mixed_runs(f"there are two of {match[0]!r}")
-        printed.add(match[0])
+class _Test:
+    """The lines of a test, or above all tests: the fields and warnings, then the rows of its table.
+
+    Attributes
+    ----------
+    fields : dict of str to str
+        The values of ``name : value`` lines above the table, by the name in lower case; the last
+        of equal names counts.
+    warnings : list of str
+        The warnings above the table.
+    columns : list of str
+        The columns of the table; empty above it.
+    rows : list of Row
+        The rows of the table.
+    """
+
+    def __init__(self) -> None:
+        self.fields: dict[str, str] = {}
+        self.warnings: list[str] = []
+        self.columns: list[str] = []
+        self.rows: list[Row] = []
+        self._row_above = self._is_mdtest = False
+        self._problem: InputError | None = None
+        self._started: str | None = None
+        self._warnings_above_row: list[str] = []
+        self._commenced: str | None = None
+
+    def without_table(self) -> _Test:
+        """A test that begins with the fields and warnings of this one."""
+        test = _Test()
+        test.fields, test.warnings = dict(self.fields), list(self.warnings)
+        test._row_above, test._is_mdtest = self._row_above, self._is_mdtest
+        return test
+
+    def add(self, line: str) -> None:
+        """Read a line."""
+        if self.columns:
+            self._add_to_table(line)
+        else:
+            self._add_above_table(line)
+
+    def check(self) -> None:
+        """Reject a test without a table, or with rows that cannot be used."""
+        if not self.columns and self._is_mdtest:
+            raise InputError(
+                "an output of mdtest, which counts files and measures no bandwidth",
+                remedy="give an output of IOR",
+            )
+        if not self.columns:
+            raise UnfinishedRunError(
+                "the output ends before the first result",
+                remedy="the run may have failed: repeat it",
+            )
+        if self._row_above:
+            raise mixed_runs("a result stands above its table")
+
+    def check_rows(self) -> None:
+        """Raise the problem of the first row that cannot be read."""
+        if self._problem:
+            raise self._problem
+
+    def _add_above_table(self, line: str) -> None:
+        words = line.split() if "access" in line else []
+        if words[:1] == ["access"] and words[-1] == "iter":
+            self.columns = words
+            self._started = parse_started(
+                self.fields.get("starttime") or self.fields.get("began") or ""
+            )
+            return
+        self._row_above = self._row_above or is_row(line)
+        self._is_mdtest = self._is_mdtest or line.startswith("mdtest-")
+        if warning := _WARNING.match(line):
+            self.warnings.append(warning[1])
+        elif (field := _FIELD.fullmatch(line)) and field[1].lower() in _FIELDS:
+            self.fields[field[1].lower()] = field[2]
+
+    def _add_to_table(self, line: str) -> None:
+        """Read a row, or what stands above it: warnings and the time when it commenced."""
+        words = line.split() if line.lstrip().startswith(("write", "read")) else []
+        if words[:1] in (["write"], ["read"]):
+            self._add_row(words)
+        elif warning := _WARNING.match(line):
+            self._warnings_above_row.append(warning[1])
+        elif line.startswith("Commencing"):
+            self._commenced = parse_started(line) or self._commenced
+
+    def _add_row(self, words: Sequence[str]) -> None:
+        if len(words) != len(self.columns):
+            self._problem = self._problem or UnfinishedRunError(
+                f"the {words[0]} line of the results is cut off",
+                remedy="the run may have failed: repeat it",
+            )
+            return
+        cells = dict(zip(self.columns, words, strict=True))
+        moved = [int(m[1]) for text in self._warnings_above_row if (m := _BYTES_MOVED.match(text))]
+        try:
+            row = Row(
+                operation=sys.intern(cells["access"]),
+                repetition=parse_count(cells["iter"]),
+                bandwidth=_cell(cells, _BANDWIDTH),
+                time=_cell(cells, _TIME),
+                bytes=moved[-1] if moved else None,
+                started=self._commenced or self._started,
+                warnings=(*self.warnings, *self._warnings_above_row),
+            )
+        except InputError as error:
+            self._problem = self._problem or error
+            return
+        self.rows.append(row)
+        self._warnings_above_row, self._commenced = [], None
 
 
-def _split_tests(lines: Iterable[str]) -> list[list[str]]:
-    """Split the lines into the part before the tests and each test; drop the summary."""
-    parts: list[list[str]] = [[]]
-    for line in lines:
-        if line.startswith("Summary of all tests"):
-            break
-        if _TEST_START.match(line):
-            parts.append([])
-        parts[-1].append(line)
-    return parts
-
-
-def _read_test(
-    head: list[str], test: list[str], given: IorConfig | None, version: str | None
-) -> list[IorResult]:
-    above, table = _split_table([*head, *test])
-    printed = _fields(above)
-    command = printed.get("command line") or printed.get("command line used")
+def _read_test(test: _Test, given: IorConfig | None, version: str | None) -> list[IorResult]:
+    test.check()
+    command = test.fields.get("command line") or test.fields.get("command line used")
     if not command:
         raise InputError("there is no command line of IOR in the output")
-    warnings = tuple(_warnings(above))
-    config = _config(printed, config_as_printed(command, given))
-    if config.fsync == "end" and any(map(_switched_off_fsync, warnings)):
+    config = _config(test.fields, config_as_printed(command, given))
+    if config.fsync == "end" and any(map(_switched_off_fsync, test.warnings)):
         config = replace(config, fsync="none")
-    started = printed.get("starttime") or printed.get("began") or ""
-    return results_of(
-        config, _rows(table, parse_started(started), warnings), version=version, command=command
-    )
-
-
-def _split_table(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    words = [line.split() for line in lines]
-    starts = (i for i, row in enumerate(words) if row[:1] == ["access"] and row[-1] == "iter")
-    start = next(starts, None)
-    if start is None and any(line.startswith("mdtest-") for line in lines):
-        raise InputError(
-            "an output of mdtest, which counts files and measures no bandwidth",
-            remedy="give an output of IOR",
-        )
-    if start is None:
-        raise UnfinishedRunError(
-            "the output ends before the first result", remedy="the run may have failed: repeat it"
-        )
-    if any(map(is_row, lines[:start])):
-        raise mixed_runs("a result stands above its table")
-    return lines[:start], lines[start:]
+    test.check_rows()
+    return results_of(config, test.rows, version=version, command=command)
 
 
 def _switched_off_fsync(warning: str) -> bool:
     """Whether IOR ignored ``-e``, in the words of IOR 3.1 and later or of IOR 3.0."""
     return warning.startswith(("fsync() not supported", "fsync() only available"))
-
-
-def _fields(lines: Iterable[str]) -> dict[str, str]:
-    """Collect ``name : value`` lines by the name in lower case; the last of equal names counts."""
-    matches = (_FIELD.fullmatch(line) for line in lines if not _WARNING.match(line))
-    return {match[1].lower(): match[2] for match in matches if match}
-
-
-def _warnings(lines: Iterable[str]) -> Iterator[str]:
-    matches = (_WARNING.match(line) for line in lines)
-    return (match[1] for match in matches if match)
 
 
 def _config(printed: Mapping[str, str], asked: IorConfig) -> IorConfig:
@@ -185,43 +264,6 @@ def _as_printed(size: int) -> str:
     unit = next((name for name in ("TiB", "GiB", "MiB") if size >= _UNITS[name]), "bytes")
     whole, rest = divmod(size, _UNITS[unit])
     return f"{size / _UNITS[unit]:.2f} {unit}" if rest else f"{whole} {unit}"
-
-
-def _rows(table: Sequence[str], started: str | None, test_warnings: tuple[str, ...]) -> list[Row]:
-    """Read the table; warnings and start times stand above their row."""
-    columns = table[0].split()
-    rows: list[Row] = []
-    above: list[str] = []
-    for line in table[1:]:
-        words = line.split()
-        if words[:1] not in (["write"], ["read"]):
-            above.append(line)
-            continue
-        if len(words) != len(columns):
-            raise UnfinishedRunError(
-                f"the {words[0]} line of the results is cut off",
-                remedy="the run may have failed: repeat it",
-            )
-        rows.append(_row(dict(zip(columns, words, strict=True)), above, started, test_warnings))
-        above = []
-    return rows
-
-
-def _row(
-    cells: Mapping[str, str], above: list[str], started: str | None, test_warnings: tuple[str, ...]
-) -> Row:
-    warnings = tuple(_warnings(above))
-    moved = [int(match[1]) for text in warnings if (match := _BYTES_MOVED.match(text))]
-    commenced = [parse_started(line) for line in above if line.startswith("Commencing")]
-    return Row(
-        operation=cells["access"],
-        repetition=parse_count(cells["iter"]),
-        bandwidth=_cell(cells, _BANDWIDTH),
-        time=_cell(cells, _TIME),
-        bytes=moved[-1] if moved else None,
-        started=next(filter(None, reversed(commenced)), started),
-        warnings=test_warnings + warnings,
-    )
 
 
 def _cell(cells: Mapping[str, str], names: tuple[str, ...]) -> str:

@@ -22,7 +22,7 @@ class UnfinishedRunError(InputError):
     """A run that was killed, or failed, before it printed a whole result."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class IorResult:
     """One operation of one repetition, measured by IOR.
 
@@ -69,7 +69,7 @@ class IorResult:
     maybe_cached: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """One line of results as IOR printed it, not checked yet.
 
@@ -159,6 +159,8 @@ def results_of(
             left_out[0] if left_out else "there is no line of results",
             remedy="the run failed or was cut off: repeat it",
         )
+    if not left_out:
+        return results
     return [replace(result, warnings=left_out + result.warnings) for result in results]
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from benchdb.measurements.importers import (
     Source,
     is_export,
+    is_ours,
     read_export,
     read_measurements,
     text_of,
@@ -19,10 +20,13 @@ from benchdb.measurements.parquet import MAGIC, csv_of
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.restore import Origin, Repetition, restore
 from benchdb.measurements.storing import Measurement, count, store
+from benchdb.measurements.text_file import TextFile
 from benchdb.store.writes import note_write
 from ioncast_base.errors import InputError, Remedy
 
 EXPORT = "export"
+# More bytes than the first line of ioncast's own CSV has.
+_START_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,8 @@ class MeasurementsFile:
 
     Attributes
     ----------
-    name, content, file_format : str, bytes, str
-        Name, content and format of the file.
+    name, content, file_format : str, bytes or Path, str
+        Name, content and format of the file; a path stands for a large content.
     system : str
         The system of the measurements.
     rows : sequence of Measurement
@@ -105,7 +109,7 @@ class MeasurementsFile:
     """
 
     name: str
-    content: bytes
+    content: bytes | Path
     file_format: str
     system: str
     rows: Sequence[Measurement]
@@ -212,9 +216,7 @@ def read_file(
         If its format is not known, a line cannot be used, or a fact is missing.
     """
     name = str(path) if name is None else name
-    content = Path(path).read_bytes()
-    is_parquet = content.startswith(MAGIC)
-    text = csv_of(content, name) if is_parquet else text_of(content, name)
+    content, text, is_parquet = _opened(Path(path), name)
     warnings: dict[str, None] = {}
     source = Source(
         name,
@@ -226,7 +228,7 @@ def read_file(
         progress,
         warn=warnings.setdefault,
     )
-    if is_export(text):
+    if is_export(source.header()):
         # An export may be large, and its text is enough.
         content = b""
         return ExportFile(name, read_export(source, told.system))
@@ -239,6 +241,22 @@ def read_file(
         )
     shown_format = "parquet" if is_parquet else file_format
     return MeasurementsFile(name, content, shown_format, told.system, rows, tuple(warnings))
+
+
+def _opened(path: Path, name: str) -> tuple[bytes | Path, str | TextFile, bool]:
+    """Open a file: its content, its text, and whether it is Parquet.
+
+    The output of a benchmark may be larger than the memory, so its lines are read one by one. A
+    file that can be read only once, such as a pipe, and ioncast's own formats are in memory.
+    """
+    if path.is_file():
+        with path.open("rb") as file:
+            start = file.read(_START_BYTES)
+        if not start.startswith(MAGIC) and not is_ours(start.decode("utf-8-sig", "replace")):
+            return path, TextFile(path), False
+    content = path.read_bytes()
+    is_parquet = content.startswith(MAGIC)
+    return content, csv_of(content, name) if is_parquet else text_of(content, name), is_parquet
 
 
 def _counts(rows: Sequence[Measurement]) -> Counts:

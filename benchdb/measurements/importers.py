@@ -28,6 +28,7 @@ from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.read_fio import fio_measurements, is_fio
 from benchdb.measurements.restore import Origin, Repetition
 from benchdb.measurements.storing import Measurement, joined_note, unstorable
+from benchdb.measurements.text_file import TextFile
 from benchdb.store.older_rows import completed, said_by
 from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
@@ -55,8 +56,8 @@ class Source:
     ----------
     where : str
         Name of the file, for errors.
-    text : str
-        The content.
+    text : str or TextFile
+        The content, or the file that has it.
     io_nodes, tasks, nodes : int or None
         Facts about the runs. IOR does not know the number of I/O nodes, and may report wrong
         numbers of tasks and nodes (nodes that share a host name count as one). If each row of the
@@ -70,7 +71,7 @@ class Source:
     """
 
     where: str
-    text: str
+    text: str | TextFile
     io_nodes: int | None = None
     tasks: int | None = None
     nodes: int | None = None
@@ -78,9 +79,24 @@ class Source:
     progress: Progress = silently
     warn: Callable[[str], object] = _say_nothing
 
+    @property
+    def whole_text(self) -> str:
+        """The whole text in memory."""
+        return self.text if isinstance(self.text, str) else self.text.whole
+
+    def lines(self) -> Iterable[str]:
+        """The lines of the text; those of a file are not held in memory."""
+        return self.text.splitlines() if isinstance(self.text, str) else self.text.lines()
+
+    def header(self) -> str:
+        """The first line."""
+        if isinstance(self.text, str):
+            return first_line(self.text)
+        return next(iter(self.text.lines()), "").strip()
+
 
 Importer = Callable[[Source], list[Measurement]]
-_importers: dict[str, tuple[Callable[[str], bool], Importer]] = {}
+_importers: dict[str, tuple[Callable[[Source], bool], Importer]] = {}
 
 # The columns of ioncast's own CSV that give the configuration: either its fields, of which some
 # are required, or an IOR command line with its surroundings.
@@ -108,7 +124,7 @@ _LARGEST_REPETITION = 2**31 - 1
 _ORIGIN_COLUMNS = ("system", "file", "file_sha256", "file_format", "imported_at")
 
 
-def importer(name: str, recognises: Callable[[str], bool]) -> Callable[[Importer], Importer]:
+def importer(name: str, recognises: Callable[[Source], bool]) -> Callable[[Importer], Importer]:
     """Register an importer under the name of its format."""
 
     def register(function: Importer) -> Importer:
@@ -134,7 +150,7 @@ def read_measurements(source: Source) -> tuple[str, list[Measurement]]:
         If no importer knows the format, or a line cannot be used.
     """
     for name, (recognises, function) in _importers.items():
-        if recognises(source.text):
+        if recognises(source):
             try:
                 rows = function(source)
             except InputError as error:
@@ -169,7 +185,7 @@ def text_of(content: bytes, where: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         text = content.decode("utf-8-sig", "replace")
-        if not _is_ours(text):
+        if not is_ours(text):
             return text
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(
@@ -180,15 +196,24 @@ def text_of(content: bytes, where: str) -> str:
         ) from error
 
 
-def _is_ior(text: str) -> bool:
-    return sniff(text) is not None
+def _is_ior(source: Source) -> bool:
+    return sniff(source.lines()) is not None
 
 
-def _is_forge(text: str) -> bool:
-    return first_line(text).startswith("forwarders;clients;processes;layout;spatiality;")
+def _is_fio(source: Source) -> bool:
+    return is_fio(source.whole_text)
 
 
-def _is_ours(text: str) -> bool:
+def _is_forge(source: Source) -> bool:
+    return source.header().startswith("forwarders;clients;processes;layout;spatiality;")
+
+
+def _is_ours(source: Source) -> bool:
+    return is_ours(source.header())
+
+
+def is_ours(text: str) -> bool:
+    """Whether a text is ioncast's own CSV, by its first line."""
     return {"io_nodes", "bandwidth_mib_s"} <= columns_of(text)
 
 
@@ -200,7 +225,7 @@ def read_csv(source: Source) -> list[Measurement]:
     line) or the columns of the configuration (api, operation, transfer_size, block_size …).
     """
     rows = _read_rows(source, _as_exported(source, _row_reader(source)))
-    if "api" not in columns_of(source.text):
+    if "api" not in columns_of(source.header()):
         _check_launches(rows)
     return rows
 
@@ -220,7 +245,7 @@ def _check_launches(rows: Iterable[Measurement]) -> None:
 
 def is_export(text: str) -> bool:
     """Whether a text is an export, which has its imports and repetitions."""
-    return _is_ours(text) and {"repetition", *_ORIGIN_COLUMNS} <= columns_of(text)
+    return is_ours(text) and {"repetition", *_ORIGIN_COLUMNS} <= columns_of(text)
 
 
 def read_export(source: Source, system: str | None = None) -> dict[Origin, list[Repetition]]:
@@ -265,7 +290,7 @@ def read_export(source: Source, system: str | None = None) -> dict[Origin, list[
 
     found: dict[Origin, list[Repetition]] = {}
     reader = _as_exported(source, read)
-    rows = read_rows(source.text, reader, where=source.where, progress=source.progress)
+    rows = read_rows(source.whole_text, reader, where=source.where, progress=source.progress)
     for origin, repetition in rows:
         found.setdefault(origin, []).append(repetition)
     return found
@@ -304,7 +329,7 @@ def read_forge(source: Source) -> list[Measurement]:
 def read_ior(source: Source) -> list[Measurement]:
     """Read the outputs of IOR: JSON, text, CSV, and CSV by rank."""
     results = read_outputs(
-        source.text,
+        source.lines(),
         where=source.where,
         command=source.command,
         tasks=source.tasks,
@@ -318,9 +343,14 @@ def read_ior(source: Source) -> list[Measurement]:
             where=source.where,
             remedy=Remedy("give it with {}", ("io_nodes",)),
         )
+    configs: dict[tuple[int, str], IorConfig] = {}
+    for result in results:
+        key = (id(result.config), result.operation)
+        if key not in configs:
+            configs[key] = _located(result.config.for_operation(result.operation), source)
     return [
         _measurement(
-            config=_located(result.config.for_operation(result.operation), source),
+            config=configs[id(result.config), result.operation],
             io_nodes=source.io_nodes,
             bandwidth_mib_s=result.bandwidth_mib_s,
             bytes=result.bytes,
@@ -339,7 +369,7 @@ def _warnings(result: IorResult) -> tuple[str, ...]:
     return (_CACHED, *result.warnings) if result.maybe_cached else result.warnings
 
 
-@importer("fio", is_fio)
+@importer("fio", _is_fio)
 def read_fio(source: Source) -> list[Measurement]:
     """Read fio's JSON; the user gives the IOR command line that means the same as its jobs."""
     if source.command is None or source.io_nodes is None:
@@ -354,7 +384,9 @@ def read_fio(source: Source) -> list[Measurement]:
     config = _located(IorConfig.from_command_line(source.command), source)
     if reason := unstorable(config):
         raise InputError(reason, where=source.where, remedy="give a command without this option")
-    measured = fio_measurements(source.text, config, io_nodes=source.io_nodes, where=source.where)
+    measured = fio_measurements(
+        source.whole_text, config, io_nodes=source.io_nodes, where=source.where
+    )
     for note in filter(None, (measurement.note for measurement in measured)):
         source.warn(note)
     return [replace(measurement, command=source.command) for measurement in measured]
@@ -364,20 +396,20 @@ def _read_rows(
     source: Source, read: Callable[[Row], Measurement], *, delimiter: str = ","
 ) -> list[Measurement]:
     return read_rows(
-        source.text, read, where=source.where, delimiter=delimiter, progress=source.progress
+        source.whole_text, read, where=source.where, delimiter=delimiter, progress=source.progress
     )
 
 
 def _as_exported(source: Source, read: Callable[[Row], _T]) -> Callable[[Row], _T]:
     """Let `read` get texts as they were before an export made them safe for spreadsheets."""
-    if "'" not in source.text:
+    if "'" not in source.whole_text:
         return read
     return lambda row: read({name: from_cell(cell) for name, cell in row.items()})
 
 
 def _row_reader(source: Source) -> Callable[[Row], Measurement]:
     """The function that reads a row of ioncast's own CSV, chosen by the columns of the file."""
-    columns = columns_of(source.text)
+    columns = columns_of(source.header())
     has_config = columns >= _REQUIRED_COLUMNS
     if not has_config and "command" not in columns:
         raise InputError(

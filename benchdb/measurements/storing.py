@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
@@ -33,6 +34,7 @@ _T = TypeVar("_T")
 # Number of rows in one insert, and of keys in one query; databases limit the number of parameters.
 _CHUNK = 10_000
 _KEYS = 500
+_READ_BYTES = 1 << 20
 _IMPORTED_AT = select(imports.c.imported_at).where(imports.c.id == bindparam("of_import"))
 
 # The longest text that fits into each column.
@@ -121,7 +123,7 @@ def store(
     *,
     system: str,
     file: str,
-    content: bytes,
+    content: bytes | Path,
     file_format: str,
     rows: Iterable[Measurement],
     replace: bool = False,
@@ -135,8 +137,9 @@ def store(
         A connection in a transaction that writes (see `benchdb.store.database.transaction`).
     system : str
         Name of the system, which is created if the database does not have it.
-    file, content, file_format : str, bytes, str
-        Name, content and format of the file. A system stores a file with the same content once.
+    file, content, file_format : str, bytes or Path, str
+        Name, content and format of the file; a path stands for a large content. A system stores a
+        file with the same content once.
     rows : iterable of Measurement
         The measurements in the file.
     replace : bool
@@ -158,7 +161,7 @@ def store(
     """
     rows = list(rows)
     system_id = system_id_of(connection, system)
-    digest = hashlib.sha256(content).hexdigest()
+    digest = _sha256(content)
     known = connection.scalar(
         select(imports.c.id).where(imports.c.system_id == system_id, imports.c.sha256 == digest)
     )
@@ -202,6 +205,16 @@ def store(
     )
     revise(connection, system_id)
     return True
+
+
+def _sha256(content: bytes | Path) -> str:
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
+    digest = hashlib.sha256()
+    with content.open("rb") as file:
+        while chunk := file.read(_READ_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def insert_import(connection: Connection, **values: Any) -> int:

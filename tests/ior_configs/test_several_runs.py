@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,18 @@ def test_ior_3_3_has_a_list_of_results_for_each_repetition() -> None:
     entries = read(json.dumps(document))
     test["Results"] = [[entry, {"access": "remove", "totalTime": 1.0}] for entry in test["Results"]]
     assert read(json.dumps(document)) == entries
+
+
+def test_the_lines_of_an_output_are_not_held_in_memory() -> None:
+    """IOR prints a line for each request with -vvvv; 100,000 of them would take 10 MB."""
+    above, row, below = re.split(r"(?m)^(write  .*\n)", FPP, maxsplit=1)
+    noise = (f"Task {n} access: write of file /scratch/t" for n in range(100_000))
+    lines = itertools.chain(above.splitlines(), noise, row.splitlines(), below.splitlines())
+    tracemalloc.start()
+    try:
+        results = read_outputs(lines, where="x")
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert results == read(FPP)
+    assert peak_bytes < 1 << 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,11 +11,12 @@ import pytest
 from sqlalchemy import Engine
 
 from benchdb.measurements.exports import export_rows, write_csv
-from benchdb.measurements.file_imports import Counts, StoredFile, Told, read_file
+from benchdb.measurements.file_imports import Counts, MeasurementsFile, StoredFile, Told, read_file
 from benchdb.measurements.parquet import write_parquet
 from benchdb.store.database import transaction
 from ioncast_base.errors import InputError
 
+IOR_OUTPUTS = Path(__file__).parents[2] / "ior_configs" / "fixtures"
 NOTHING = Counts(0, 0, 0, lacks_tasks=False)
 
 
@@ -74,3 +77,24 @@ def test_an_export_counts_its_imports(
 def test_a_file_without_a_system_is_rejected(results: Path) -> None:
     with pytest.raises(InputError, match="name it with --system"):
         read_file(results, Told())
+
+
+@pytest.mark.parametrize("name", ["two-runs-different.txt", "periodic-a.json"])
+def test_an_output_of_ior_is_the_same_from_a_file_and_from_a_pipe(
+    database: Engine, tmp_path: Path, name: str
+) -> None:
+    """A file is read line by line, and more than once; a pipe can be read only once."""
+    output, pipe = IOR_OUTPUTS / name, tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(output.read_bytes(),))
+    writer.start()
+    streamed = read_file(pipe, Told("here", io_nodes=2))
+    writer.join()
+    with transaction(database, write=True) as connection:
+        streamed.store(connection)
+    read = read_file(output, Told("here", io_nodes=2))
+    assert isinstance(read, MeasurementsFile)
+    assert isinstance(streamed, MeasurementsFile)
+    assert read.rows == streamed.rows
+    with transaction(database, write=True) as connection:
+        assert read.store(connection).stored == NOTHING
