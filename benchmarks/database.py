@@ -14,6 +14,7 @@ import csv
 import importlib.metadata
 import platform
 import random
+import re
 import sys
 import tempfile
 import time
@@ -24,7 +25,7 @@ from statistics import median
 from typing import TypeVar
 
 import pandas as pd
-from measuring import Claim, Run, floor, ioncast, machine, run_once
+from measuring import ROOT, Claim, Run, floor, ioncast, machine, run_once
 from sqlalchemy import Connection
 
 from benchdb.measurements.curves import Curve, Measured, curves, curves_of_config, measured
@@ -32,6 +33,8 @@ from benchdb.store.database import open_database, transaction
 from ior_configs import IorConfig
 from predictor.matching.nearest import Catalogue, catalogue_of_rows, distance
 
+IOR_OUTPUT = ROOT / "tests" / "ior_configs" / "fixtures" / "two-runs-different.txt"
+OUTPUT_BYTES = 134_000_000
 PACKAGES = ("ioncast", "SQLAlchemy", "numpy", "pandas")
 SYSTEM = "synthetic"
 IO_NODES = (0, 1, 2, 4, 8)
@@ -99,6 +102,7 @@ def main() -> None:
         table = folder / "measurements.csv"
         write_csv(table, configurations)
         print(floor())
+        measure_output(folder, arguments.repeat)
         database = measure_import(folder, table, rows, arguments.repeat)
         measure_prediction(folder, database, arguments.repeat)
         with transaction(open_database(database)) as connection:
@@ -215,6 +219,35 @@ def measure_import(folder: Path, table: Path, rows: int, repeat: int) -> Path:
             f" | {peak_mib(runs[path]):,.0f} | {size / MIB:,.0f} | {size / rows:.0f} |"
         )
     return ours
+
+
+def measure_output(folder: Path, repeat: int) -> None:
+    """Import a large output of IOR, of runs with a line for each request (-vvvv)."""
+    output, database = folder / "ior.txt", folder / "output.sqlite"
+    text = IOR_OUTPUT.read_text().partition("\nIOR-")[0] + "\n"
+    above, row, below = re.split(r"(?m)^(write  .*\n)", text, maxsplit=1)
+    line = "Task 3 access: write 1048576 bytes at offset {} of /scratch/t\n"
+    requests = "".join(line.format(offset << 20) for offset in range(20_000))
+    with output.open("w") as file:
+        while file.tell() < OUTPUT_BYTES:
+            file.write(f"{above}{requests}{row}{below}")
+    place = ("--system", SYSTEM, "--io-nodes", "0", "--db", str(database))
+    commands = {
+        "`ioncast bench import`": [str(ioncast()), "bench", "import", str(output), *place],
+        "awk, the bandwidths only": ["awk", "/^write +[0-9]/ {print $2}", str(output)],
+    }
+    runs: dict[str, list[Run]] = {way: [] for way in commands}
+    for _ in range(repeat):
+        database.unlink(missing_ok=True)
+        for way, command in commands.items():
+            runs[way].append(run_once(command))
+    base = seconds_of(runs["`ioncast bench import`"])
+    print(f"\nImport of {output.stat().st_size / MIB:,.0f} MiB of IOR's text, new processes\n")
+    print("| way | s, min (median) | ratio | peak MiB |\n| --- | ---: | ---: | ---: |")
+    for way, found in runs.items():
+        seconds = seconds_of(found)
+        peak = peak_mib(found)
+        print(f"| {way} | {spread(seconds)} | {ratio(seconds, base)} | {peak:,.0f} |")
 
 
 def seconds_of(runs: Iterable[Run]) -> list[float]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from benchdb.measurements.importers import (
     Source,
+    TextFile,
     is_export,
     is_ours,
     read_export,
@@ -20,7 +21,6 @@ from benchdb.measurements.parquet import MAGIC, csv_of
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.restore import Origin, Repetition, restore
 from benchdb.measurements.storing import Measurement, count, store
-from benchdb.measurements.text_file import TextFile
 from benchdb.store.writes import note_write
 from ioncast_base.errors import InputError, Remedy
 

@@ -6,8 +6,10 @@ that recognises its format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Boolean, Column, String
@@ -28,7 +30,6 @@ from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.read_fio import fio_measurements, is_fio
 from benchdb.measurements.restore import Origin, Repetition
 from benchdb.measurements.storing import Measurement, joined_note, unstorable
-from benchdb.measurements.text_file import TextFile
 from benchdb.store.older_rows import completed, said_by
 from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
@@ -46,6 +47,30 @@ KIB = 1 << 10
 
 def _say_nothing(warning: str) -> None:
     """Leave a warning to the notes of the measurements."""
+
+
+class TextFile:
+    """The text of a file in UTF-8; bytes that are not UTF-8 are replaced.
+
+    Parameters
+    ----------
+    path : Path
+        A regular file, which is read again each time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def lines(self) -> Iterator[str]:
+        """Yield each line, without its end."""
+        with self.path.open(encoding="utf-8-sig", errors="replace") as file:
+            for line in file:
+                yield line.rstrip("\n")
+
+    @cached_property
+    def whole(self) -> str:
+        """The whole text, in memory from now on."""
+        return self.path.read_bytes().decode("utf-8-sig", "replace")
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def store(
     measured = {configuration for configuration, *_ in next_repetition}
     if any(row.config.tasks is None and ids[id(row.config)] in measured for row in rows):
         raise InputError(
-            "the number of processes is unknown, and so is that of other runs with these options",
+            "the number of processes is unknown, also of earlier runs with these options",
             where=file,
             remedy=Remedy("give the number with {}", ("tasks",)),
         )
