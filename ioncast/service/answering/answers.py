@@ -157,6 +157,7 @@ def default_answer(
     available: int | None = None,
     unheard_of: str | None = None,
     known: Iterable[str] = (),
+    not_ready: str | None = None,
 ) -> PreparedAnswer:
     """Make the answer for a job that no earlier run is known for.
 
@@ -170,9 +171,13 @@ def default_answer(
         The name of the system, if no run at all is known on it.
     known : iterable of str
         The systems with runs.
+    not_ready : str, optional
+        Why runs may be missing (`ioncast.service.answering.prepared.Reader.not_ready`).
     """
     which = f"on {unheard_of}" if unheard_of else "of this executable, user or job name"
     cause = f"no earlier run {which} is known"
+    if not_ready:
+        return _without_basis(f"{cause} yet: {not_ready}", available, default)
     others = alike_first(unheard_of, known) if unheard_of else ""
     return _without_basis(
         f"{cause} (systems with runs: {others})" if others else cause, available, default

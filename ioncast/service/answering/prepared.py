@@ -49,6 +49,9 @@ CREATE TABLE heartbeat (
 );
 """
 
+# Among the keeper's progress: the demonstration's data are still to be imported.
+IMPORTING = "importing"
+
 # The keeper gives a sign each second. A large transaction may take it longer.
 LATE_S = 60.0
 
@@ -164,6 +167,8 @@ class Reader:
         The summaries by name.
     heartbeat : Heartbeat or None
         The keeper's sign of life; None until the file was read once.
+    is_importing : bool
+        Whether the demonstration's data are still being imported.
     """
 
     def __init__(self, path: Path) -> None:
@@ -172,6 +177,8 @@ class Reader:
         self.pauses: dict[str, Pause] = {}
         self.summaries: dict[str, Summary] = {}
         self.heartbeat: Heartbeat | None = None
+        self.is_importing = False
+        self._has_all = False
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -208,6 +215,17 @@ class Reader:
         if self.heartbeat is None:
             return "unknown"
         return "ok" if self.heartbeat.state_ok else "unwritable"
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why runs of the history may be missing from the answers, as a clause; None if none is."""
+        if self.is_importing:
+            return "the demonstration's data are still being imported"
+        if self.heartbeat is not None and self._has_all:
+            return None
+        if self.database_state == "unavailable":
+            return "the database is unavailable, so answers cannot be prepared"
+        return "answers are still being prepared from the earlier runs"
 
     def refresh(self) -> bool:
         """Read the changes; True if anything changed. If reading fails, the old copy stays."""
@@ -259,7 +277,11 @@ class Reader:
             self.pauses = {row[0]: Pause(*row[1:]) for row in paused}
             self._read_summaries(rows)
             beat = rows.execute("SELECT at_s, database_ok, state_ok FROM heartbeat").fetchone()
+            progress = {name for [name] in rows.execute("SELECT name FROM progress")}
         self.heartbeat = None if beat is None else Heartbeat(beat[0], *map(bool, beat[1:]))
+        self.is_importing = IMPORTING in progress
+        # The keeper notes its progress when all answers are prepared.
+        self._has_all = bool(progress)
         self._change = change
         return True
 

@@ -36,7 +36,8 @@ class Health(BaseModel):
 class Readiness(BaseModel):
     """The state of the service."""
 
-    ready: bool = Field(description="Whether decisions are answered from prepared answers.")
+    ready: bool = Field(description="Whether decisions are answered from all earlier runs.")
+    reason: str | None = Field(description="Why not, as a clause; null if they are.")
     entries: int = Field(description="The number of keys with a prepared answer.")
     paused: int = Field(description="The number of systems whose decisions are paused.")
     keeper: KeeperState = Field(
@@ -81,10 +82,12 @@ def healthz() -> Health:
     limited=False,
 )
 def readyz() -> tuple[Readiness, int]:
-    """Answer 503 until a worker has read the prepared answers once."""
+    """Answer 503 until answers are prepared from all earlier runs."""
     prepared = service().prepared
+    not_ready = prepared.not_ready
     found = Readiness(
-        ready=prepared.heartbeat is not None,
+        ready=not_ready is None,
+        reason=not_ready,
         entries=len(prepared.entries),
         paused=len(prepared.pauses),
         keeper=prepared.keeper_state(time.time()),

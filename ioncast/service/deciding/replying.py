@@ -112,9 +112,10 @@ def find(of: Resources, question: Question, executables: Sequence[str | None]) -
         if entry is not None:
             return answer(entry, identity.says, question.tasks, question.nodes, question.available)
     default = of.settings.default_of(question.system)
-    if question.system in entries.systems:
-        return default_answer(default, question.available)
-    return default_answer(default, question.available, question.system, entries.systems)
+    unheard_of = None if question.system in entries.systems else question.system
+    return default_answer(
+        default, question.available, unheard_of, entries.systems, of.prepared.not_ready
+    )
 
 
 def _answer_to(

@@ -104,7 +104,10 @@ class AnswerStep:
             self._note_changes(connection, clock.boot_s)
         if not is_known(self._settings):
             remember(self._settings)
-        if not self.is_behind or not self._learning.is_done():
+        if not self.is_behind:
+            self._progress.store_nothing_new(writer)
+            return
+        if not self._learning.is_done():
             return
         done, prepared, forgotten = [], [], 0
         with transaction(self._database) as connection:

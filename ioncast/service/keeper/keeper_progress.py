@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioncast.service.answering.prepared import Writer
+from ioncast.service.answering.prepared import IMPORTING, Writer
 from ioncast.service.keeper.state_file import StateFile
 
 _NOTHING = {"runs": "0", "outcomes": "0"}
@@ -20,6 +20,7 @@ class Progress:
     def __init__(self, file: StateFile) -> None:
         self._database = file.database
         self._values = dict(_NOTHING)
+        self._is_stored = False
         file.when_opened(self._load)
 
     @property
@@ -49,9 +50,33 @@ class Progress:
         """Note the fingerprint of the measurements and settings for a system."""
         self._values[f"basis of {system}"] = basis
 
+    @property
+    def is_importing(self) -> bool:
+        """Whether the demonstration's data are still to be imported."""
+        return IMPORTING in self._values
+
+    def note_imported(self) -> None:
+        """Note that the demonstration's data are imported."""
+        self._values.pop(IMPORTING, None)
+        self._is_stored = False
+
     def store(self, writer: Writer) -> None:
         """Write everything that was noted into the state file."""
         writer.put_progress(self._values)
+        self._is_stored = True
+
+    def store_nothing_new(self, writer: Writer) -> None:
+        """Note in a file that does not say so that nothing waits to be prepared."""
+        if self._is_stored:
+            return
+        with writer.transaction():
+            stored = {**_NOTHING, **writer.progress(), "database": self._database}
+            if not self.is_importing:
+                stored.pop(IMPORTING, None)
+            writer.put_progress(stored)
+        self._is_stored = True
 
     def _load(self, writer: Writer) -> None:
-        self._values = {**_NOTHING, **writer.progress(), "database": self._database}
+        found = writer.progress()
+        self._is_stored = bool(found)
+        self._values = {**_NOTHING, **found, "database": self._database}

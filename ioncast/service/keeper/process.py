@@ -35,6 +35,7 @@ from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.summary_step import SummaryStep
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.running.background import lock_file
+from ioncast.service.running.demo_step import ImportStep
 from ioncast.service.running.service_log import begin_log
 from ioncast.service.settings import Settings
 from ioncast_base.clock import ClockCheck
@@ -89,6 +90,7 @@ class Keeper:
         self._steps: dict[str, Step] = {
             "tokens are not copied": TokenStep(self._database, self._file),
             "pauses of decisions are not copied": PauseStep(self._database, self._file),
+            "the demonstration's data are not imported": ImportStep(settings, self._file, progress),
             "answers are not prepared": self._answers,
             "decisions wait for the database": DecisionStep(
                 self._database, spool_folder(settings.state), wanted, self._answers.pend

@@ -188,6 +188,8 @@ def _add_filters(app: Flask) -> None:
         menu=MENU,
         keeper_state=_keeper_state,
         database_state=_database_state,
+        not_ready=_not_ready,
+        is_importing=_is_importing,
     )
     app.context_processor(_of_request)
 
@@ -204,6 +206,16 @@ def _keeper_state() -> str:
 def _database_state() -> str:
     """Whether the keeper could use the database: ok, unavailable or unknown."""
     return service().prepared.database_state
+
+
+def _not_ready() -> str | None:
+    """Why runs of the history may be missing, as a clause; None if none is."""
+    return service().prepared.not_ready
+
+
+def _is_importing() -> bool:
+    """Whether the demonstration's data are still being imported."""
+    return service().prepared.is_importing
 
 
 def _percent(value: float, digits: int = 0) -> str:

@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,8 @@ def _start_keeper(service: Service) -> subprocess.Popen[bytes]:
     keeper = subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", "ioncast.service.keeper.process", str(os.getpid())],
         stdin=subprocess.PIPE,
+        # A demonstration has its own folder for temporary files.
+        env={**os.environ, "TMPDIR": tempfile.tempdir} if tempfile.tempdir else None,
         # Ctrl-C must reach only the service, which then ends its keeper.
         start_new_session=True,
     )

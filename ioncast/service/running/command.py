@@ -21,6 +21,7 @@ from ioncast.service.folders.known_database import is_known
 from ioncast.service.folders.usable_state import usable_state
 from ioncast.service.processes.delayed_signals import delayed
 from ioncast.service.running.binding import check_binds, runtime_folder, with_decisions_bind
+from ioncast.service.running.demo_step import let_import
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
 from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
@@ -103,9 +104,10 @@ def serve(
         check_binds([*settings.bind, *settings.decisions_bind])
         # A mistake in this file must be one line, before gunicorn starts.
         settings.thresholds()
-        if demo:
-            _fill_demo(settings)
         _prepare_database(settings)
+        if demo:
+            let_import(settings)
+            click.echo("ioncast: importing the demonstration's benchmarks and runs", err=True)
         _run(settings, lock)
 
 
@@ -137,14 +139,6 @@ def _demo_folder() -> Iterator[str]:
         tempfile.tempdir = None
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _fill_demo(settings: Settings) -> None:
-    from ioncast.service.running.demo_data import fill  # noqa: PLC0415
-
-    click.echo("ioncast: importing the demonstration's benchmarks and runs", err=True)
-    assert settings.database is not None  # noqa: S101
-    fill(settings.database)
 
 
 @contextmanager

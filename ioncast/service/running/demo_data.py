@@ -17,18 +17,18 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from benchdb.history.applications import applications
 from benchdb.history.decisions import store_decisions
 from benchdb.history.outcomes import store_outcome
-from benchdb.history.run_insights import store_insights
+from benchdb.history.run_insights import NewInsights, store_insights
 from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import store_model
@@ -73,7 +73,9 @@ class _Rerun:
 
 
 def fill(location: str) -> None:
-    """Fill a new database with the data that a site has after some weeks.
+    """Fill a database with the data that a site has after some weeks.
+
+    A call that was killed is completed by another one. A database with all data stays as it is.
 
     Parameters
     ----------
@@ -90,10 +92,16 @@ def fill(location: str) -> None:
         table = TESTBED / "benchmarks.csv"
         place = Place(location, _PATIENCE_S)
         import_measurements(place, by_command(), _upload(table), SYSTEM, tasks=TASKS, nodes=NODES)
-        with transaction(engine, write=True) as connection:
-            _store_logs(connection, now - _WEEKS, now - _DAYS_OF_RERUNS)
+        runs = list(_logged_runs(now - _WEEKS, now - _DAYS_OF_RERUNS))
         reruns = _reruns(now - _DAYS_OF_RERUNS, now)
         with transaction(engine, write=True) as connection:
+            for run, insights in runs:
+                stored, _ = store_run(connection, run)
+                store_insights(connection, stored.id, run.logs, insights)
+        with transaction(engine, write=True) as connection:
+            # The outcomes are stored last, in this transaction.
+            if _has_outcome(connection, reruns[0]):
+                return
             _store_model(connection)
             lines = _decided(connection, reruns)
             _store_decisions(connection, lines)
@@ -110,21 +118,19 @@ def _upload(path: Path) -> Upload:
     return Upload(str(path), path.name, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
-def _store_logs(connection: Connection, first: datetime, end: datetime) -> None:
-    """Store each log as a run, in the order in which they ran."""
+def _logged_runs(first: datetime, end: datetime) -> Iterator[tuple[NewRun, NewInsights]]:
+    """Read each log as a run, in the order in which they ran."""
     uploads = [_upload(path) for path in sorted((TESTBED / "logs").iterdir())]
     found = [(read_trace([upload]), upload) for upload in uploads]
     found.sort(key=lambda pair: pair[0].started or "")
     for (trace, upload), moment in zip(found, _spread(len(found), first, end), strict=True):
-        _store_log(connection, trace, upload, moment)
+        yield _run(trace, upload, moment), read_insights([upload], NODES, Thresholds())
 
 
-def _store_log(
-    connection: Connection, trace: TraceContent, upload: Upload, started: datetime
-) -> None:
+def _run(trace: TraceContent, upload: Upload, started: datetime) -> NewRun:
     told = _LOG_NAME.fullmatch(Path(upload.name).stem)
     assert told is not None  # noqa: S101
-    run = NewRun(
+    return NewRun(
         system=SYSTEM,
         executable=trace.executable,
         user=USER,
@@ -138,8 +144,11 @@ def _store_log(
         bandwidth_mib_s=trace.bandwidth_mib_s,
         started=in_utc(started),
     )
-    stored, _ = store_run(connection, run)
-    store_insights(connection, stored.id, run.logs, read_insights([upload], NODES, Thresholds()))
+
+
+def _has_outcome(connection: Connection, rerun: _Rerun) -> bool:
+    query = select(outcomes.c.id).where(outcomes.c.job_id == rerun.job_id)
+    return connection.execute(query).first() is not None
 
 
 def _store_outcome(connection: Connection, rerun: _Rerun, decision_id: str) -> None:
@@ -201,7 +210,9 @@ def _decided(connection: Connection, reruns: Iterable[_Rerun]) -> list[dict[str,
 def _store_model(connection: Connection) -> None:
     """Fit the model and store it, so that the keeper need not fit it."""
     found = lessons(connection, SYSTEM)
-    assert found is not None  # noqa: S101
+    if found is None:
+        # After an import that was interrupted the keeper has fitted it.
+        return
     fitted = found.learn()
     store_model(connection, SYSTEM, fitted.engine, fitted.state, to_document(fitted.model))
 

@@ -243,6 +243,14 @@ def test_of_an_unknown_job_the_default_is_taken(
     assert "no earlier run" in found["why"]
 
 
+@pytest.mark.parametrize("unheard_of", [None, "mn4"])
+def test_while_runs_may_be_missing_an_answer_says_why(unheard_of: str | None) -> None:
+    found = fields(default_answer(4, 2, unheard_of, ["testbed"], not_ready="runs are being read"))
+    assert (found["io_nodes"], found["source"]) == (2, "default")
+    assert "no earlier run " in found["why"]
+    assert found["why"].endswith(" is known yet: runs are being read")
+
+
 @pytest.mark.parametrize("says", ["the same executable and user"])
 def test_what_json_keeps_of_an_entry_answers_the_same(says: str) -> None:
     entry = [group(), group(tasks=4)]

@@ -13,6 +13,7 @@ import pytest
 
 from ioncast.service.answering.answers import Entry, PreparedGroup, answer
 from ioncast.service.answering.prepared import (
+    IMPORTING,
     LATE_S,
     Heartbeat,
     KnownToken,
@@ -176,6 +177,46 @@ def test_the_keeper_is_judged_by_its_heartbeat(writer: Writer, reader: Reader) -
         writer.beat(1001.0 + LATE_S, database_ok=True, state_ok=True)
     reader.refresh()
     assert (reader.keeper_state(1001.0 + LATE_S), reader.database_state) == ("ok", "ok")
+
+
+def test_answers_are_ready_when_the_keeper_has_prepared_all(writer: Writer, reader: Reader) -> None:
+    preparing = "answers are still being prepared from the earlier runs"
+    assert reader.not_ready == preparing
+    put(writer, a=entry(1))
+    reader.refresh()
+    assert reader.not_ready == preparing
+    with writer.transaction():
+        writer.beat(12.5, database_ok=False, state_ok=True)
+    reader.refresh()
+    assert reader.not_ready == "the database is unavailable, so answers cannot be prepared"
+    with writer.transaction():
+        writer.beat(13.5, database_ok=True, state_ok=True)
+    reader.refresh()
+    assert reader.not_ready == preparing
+    with writer.transaction():
+        writer.put_progress({"runs": "7"})
+    reader.refresh()
+    assert reader.not_ready is None
+    # Answers that were prepared once stay good without the database.
+    with writer.transaction():
+        writer.beat(14.5, database_ok=False, state_ok=True)
+    reader.refresh()
+    assert reader.not_ready is None
+
+
+def test_an_import_is_told_before_all_else(writer: Writer, reader: Reader) -> None:
+    with writer.transaction():
+        writer.put_progress({IMPORTING: "data", "runs": "7"})
+    for database_ok in (False, True):
+        with writer.transaction():
+            writer.beat(12.5, database_ok=database_ok, state_ok=True)
+        reader.refresh()
+        assert reader.is_importing
+        assert reader.not_ready == "the demonstration's data are still being imported"
+    with writer.transaction():
+        writer.put_progress({"runs": "7"})
+    reader.refresh()
+    assert (reader.is_importing, reader.not_ready) == (False, None)
 
 
 def test_the_keeper_goes_on_from_what_it_left(writer: Writer, path: Path) -> None:

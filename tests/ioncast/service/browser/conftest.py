@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.support.postgresql import Server
 from tests.support.services import use
-from tests.support.serving import PATIENT, Served, running
+from tests.support.serving import PATIENT, Served, running, wait_for
 
 # A machine that runs other tests at the same time may be slow.
 PATIENCE_MS = 120_000
@@ -46,6 +46,7 @@ def browser() -> Iterator[Browser]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     with running(folder, "--demo", "--workers", "2", environment=PATIENT) as service:
+        wait_for(lambda: service.ask("/readyz").status == 200, "the demonstration's data")
         yield service
 
 

@@ -1,0 +1,61 @@
+"""The keeper's step that imports the data of `ioncast serve --demo`."""
+
+from __future__ import annotations
+
+import logging
+
+from ioncast.service.answering.prepared import IMPORTING, Writer, prepared_file
+from ioncast.service.keeper.keeper_progress import Progress
+from ioncast.service.keeper.state_file import StateFile
+from ioncast.service.settings import Settings
+from ioncast_base.clock import ClockCheck
+
+_LOG = logging.getLogger("ioncast.keeper")
+
+
+def let_import(settings: Settings) -> None:
+    """Let the keeper import the demonstration's data; answers and pages say so until then.
+
+    Parameters
+    ----------
+    settings : Settings
+        The settings of a service that does not run yet.
+    """
+    writer = Writer(prepared_file(settings.state))
+    try:
+        with writer.transaction():
+            writer.put_progress({IMPORTING: "the demonstration's data"})
+    finally:
+        writer.close()
+
+
+class ImportStep:
+    """Imports the demonstration's data, if the service was started for them.
+
+    Parameters
+    ----------
+    settings : Settings
+        The service's settings.
+    file : StateFile
+        The file that says whether the data are to be imported.
+    progress : Progress
+        Notes that the data are imported. The file says so when answers are prepared from them.
+    """
+
+    def __init__(self, settings: Settings, file: StateFile, progress: Progress) -> None:
+        self._database = settings.database
+        self._file = file
+        self._progress = progress
+
+    def step(self, _clock: ClockCheck) -> None:
+        """Import the data, unless an earlier keeper did."""
+        # The progress is that of the open file.
+        _ = self._file.writer
+        if not self._progress.is_importing:
+            return
+        from ioncast.service.running.demo_data import fill  # noqa: PLC0415
+
+        assert self._database is not None  # noqa: S101
+        fill(self._database)
+        self._progress.note_imported()
+        _LOG.info("the demonstration's data are imported")
