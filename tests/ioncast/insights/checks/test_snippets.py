@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 
 from ioncast.insights.checks.registry import all_advice
+from tests.support.checking import check_log
 
 PROCESSES = 2
+PROCESSES_OF_LOGS = 4
+FIXTURES = Path(__file__).parent / "fixtures"
 # 24,000,000 bytes: neither the file nor the part of a process is a multiple of a buffer.
 VALUES = 3_000_000
 SNIPPETS = {
@@ -168,7 +171,7 @@ USES = {
     ),
     ("align_writes", "mpiio"): Use(TO_WRITE + OWN, WRITTEN),
     ("align_aggregators", "mpiio"): Use(OWN, WRITE_ALL),
-    ("read_once", "mpiio"): Use(TO_READ, "expect_numbers_from(0);", writes=False),
+    ("read_once", "mpiio"): Use(TO_READ, "count = total; expect_numbers_from(0);", writes=False),
     ("no_sieving_reads", "mpiio"): Use("mode = MPI_MODE_RDONLY;", READ_ALL + CHECK, writes=False),
     ("no_sieving_writes", "mpiio"): Use(OWN, WRITE_ALL),
     ("no_gaps_reads", "mpiio"): Use("mode = MPI_MODE_RDONLY;", READ_ALL + CHECK, writes=False),
@@ -210,6 +213,18 @@ def test_a_program_with_the_snippet_moves_the_same_bytes(
         path.write_bytes(bytes(len(numbers) + 1))
     run_program(tmp_path, SNIPPETS[advice, library], use, path)
     assert path.read_bytes() == numbers
+
+
+def test_data_that_all_need_are_read_once_and_not_only_by_rank_0() -> None:
+    """Darshan's logs of four processes that need 24 MB: each reads all; then with the snippet."""
+    before = check_log(FIXTURES / "read-once-whole.darshan")
+    [found] = [each for each in before.findings if each.check.code == "P09"]
+    assert [advice.key for advice in found.advice] == ["read_once"]
+    assert found.finding.numbers["factor"] == PROCESSES_OF_LOGS
+    after = check_log(FIXTURES / "read-once-parts.darshan")
+    codes = {each.check.code for each in after.findings}
+    # With a broadcast by rank 0 these would follow: rank 0 does most, unequal bytes.
+    assert not codes & {"P09", "D01", "D02", "P18"}
 
 
 def run_program(folder: Path, snippet: str, use: Use, path: Path) -> None:
