@@ -21,6 +21,7 @@ from benchdb.measurements.curves import Curve
 from experiments.datasets import read
 from experiments.evaluation import evaluate
 from experiments.held_back import phase_of
+from ioncast_base.wording import in_words
 from ior_configs import IorConfig
 from predictor.composition.prediction import predict
 from predictor.model.fitting import fit_model
@@ -150,10 +151,15 @@ def numbers_left_out(
     for curve, known, n in zip(curves, rest, left_out, strict=True):
         config, runs = curve.config, curve.bandwidths_mib_s
         means = interpolated(mean_of_cells(known.bandwidths_mib_s), n)
-        way = MODEL if means else f"{MODEL}, without a neighbour on both sides"
+        way = MODEL if means else without(n)
         yield way + of, judge(config, ask(curve, knowledge), runs, only=(n,))
         if means:
             yield INTERPOLATION + of, judge(config, of_means(means), runs, only=(n,))
+
+
+def without(io_nodes: int) -> str:
+    """Name the way without a number that has no neighbour on both sides."""
+    return f"{MODEL}, without {in_words(io_nodes)}"
 
 
 def of_study(folder: Path, others: Sequence[Path]) -> Iterator[Case]:

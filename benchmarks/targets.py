@@ -7,7 +7,7 @@ from statistics import fmean
 
 from judging import Estimate, Score
 from measuring import Claim
-from protocols import MODEL, PAST, WITHOUT, at
+from protocols import MODEL, PAST, WITHOUT, at, without
 
 # By protocol and way, and those of ioncast by protocol, grouping and group.
 Scores = Mapping[str, Mapping[str, Score]]
@@ -29,7 +29,7 @@ COVERAGE = {
     **dict.fromkeys(("halves", "folds", "processes", "per-node", "requests"), (0.75, 0.85)),
     **dict.fromkeys(("testbed", "studies"), (0.75, 0.90)),
 }
-P95, GROUP_COVERAGE, DECISION_REGRET = 0.15, (0.75, 0.86), 0.02
+P95, GROUP_COVERAGE, DECISION_REGRET, EDGE_REGRET = 0.15, (0.75, 0.86), 0.02, 0.03
 
 
 def claims(scores: Scores, groups: Groups) -> Iterator[Claim]:
@@ -48,6 +48,8 @@ def _of_protocol(protocol: str, by_way: Mapping[str, Score]) -> Iterator[Claim]:
         yield at_most(f"{protocol}: error of cells", by_way[MODEL].cell_error, error)
     if regret is not None:
         yield at_most(f"{protocol}: regret", by_way[MODEL].regret, regret)
+    if protocol == "numbers":
+        yield at_most("numbers: regret without 1 I/O node", by_way[without(1)].regret, EDGE_REGRET)
     if protocol in COVERAGE:
         yield covers(protocol, value(by_way[MODEL].coverage), COVERAGE[protocol])
     if protocol in ("testbed", "studies"):

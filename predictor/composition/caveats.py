@@ -124,13 +124,11 @@ def _of_io_nodes(
     if missing:
         filled = "; the model fills in" if knowledge.model else ""
         yield f"not every matched benchmark was measured with {each_in_words(missing)}{filled}"
-    measured = knowledge.range_of_io_nodes
-    beyond = [n for n in missing if n not in measured]
+    beyond = [n for n in missing if not knowledge.decides_on(n)]
     if knowledge.model and beyond:
-        range_ = " to ".join(map(str, sorted({measured[0], measured[-1]})))
         yield (
-            f"only {range_} I/O nodes were measured, so the bandwidth with {_listed(beyond)} is a"
-            " guess, and no decision chooses it"
+            f"only {_measured(knowledge)} were measured, so the bandwidth with {_listed(beyond)} is"
+            " a guess, and no decision chooses it"
         )
     if ran_with is not None and any(ran_with not in curve.bandwidths_mib_s for curve in curves):
         known = knowledge.model and knowledge.reaches(ran_with)
@@ -139,6 +137,14 @@ def _of_io_nodes(
             f"not every matched benchmark was measured with {in_words(ran_with)},"
             f" the number that the earlier run had{outcome}"
         )
+
+
+def _measured(knowledge: Knowledge) -> str:
+    """Name direct access, if it was measured, and the range of I/O nodes."""
+    forwarded = knowledge.range_of_io_nodes
+    ends = " to ".join(map(str, sorted({*forwarded[:1], *forwarded[-1:]})))
+    named = [in_words(0)] if knowledge.decides_on(0) else []
+    return " and ".join([*named, f"{ends} I/O nodes"] if ends else named)
 
 
 def _listed(io_nodes: Sequence[int]) -> str:

@@ -460,7 +460,7 @@ def _choose(
     asked: Sequence[int],
 ) -> tuple[Best, Choice]:
     """Find the best number of I/O nodes, and collect the points that a decision may choose."""
-    trusted = [i for i, point in enumerate(curve) if point.io_nodes in knowledge.range_of_io_nodes]
+    trusted = [i for i, point in enumerate(curve) if knowledge.decides_on(point.io_nodes)]
     points = tuple(curve[i] for i in trusted)
     parts = [pair for task in tasks for pair in task.parts]
     best = _best(

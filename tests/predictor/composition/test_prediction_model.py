@@ -275,10 +275,26 @@ def guesses(found: Prediction) -> list[str]:
 def test_io_nodes_beyond_all_that_were_measured_are_said_to_be_a_guess(
     knowledge: Knowledge, io_nodes: list[int], beyond: str | None
 ) -> None:
-    measured = "only 0 to 8 I/O nodes were measured"
+    measured = "only direct access and 1 to 8 I/O nodes were measured"
     guess = f"{measured}, so the bandwidth with {beyond} is a guess, and no decision chooses it"
     found = asked([phase_of(MIB, 8)], knowledge, io_nodes=io_nodes)
     assert guesses(found) == ([] if beyond is None else [guess])
+
+
+def test_direct_access_is_no_end_of_the_range_of_io_nodes(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    """Direct access is so slow that the model expects the most from the fewest I/O nodes."""
+    runs = {0: (10.0,) * 5, 2: (100.0,) * 5, 4: (80.0,) * 5, 8: (60.0,) * 5}
+    curves = tuple(a_curve(runs, transfer_size=MIB << shift) for shift in (0, 1, 2))
+    knowledge = Knowledge(curves, fit_model(curves))
+    found = asked([a_phase()], knowledge, io_nodes=[0, 1, 2, 4, 8])
+    assert (found.best.io_nodes, found.decision.io_nodes) == (2, 2)
+    assert 1 in [point.io_nodes for point in found.curve]
+    [guess] = guesses(found)
+    assert "only direct access and 2 to 8 I/O nodes were measured, so the bandwidth with 1" in guess
+    # 3 I/O nodes lie between measured ones.
+    assert asked([a_phase()], knowledge, io_nodes=[0, 3]).decision.io_nodes == 3
 
 
 def test_nothing_is_decided_on_a_guess(knowledge: Knowledge) -> None:

@@ -14,6 +14,8 @@ from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
 from predictor.matching.nearest import SIZES
+from predictor.model.features import pattern
+from predictor.model.gaussian import condition
 from predictor.model.system_model import Knowledge, Model, gaps, measurements
 
 MIB = 1 << 20
@@ -167,6 +169,44 @@ def test_configurations_are_expected_together_as_each_by_itself(
             together.covariance[own, own], alone.covariance, rtol=1e-6, atol=1e-9
         )
         np.testing.assert_allclose(together.noise[own], alone.noise)
+
+
+def test_direct_access_is_trusted_only_if_it_was_measured(a_curve: MakeCurve) -> None:
+    for cells, trusted in (
+        ({2: (1.0,), 8: (1.0,)}, [2, 3, 4, 8]),
+        ({0: (1.0,), 2: (1.0,), 4: (1.0,)}, [0, 2, 3, 4]),
+        ({0: (1.0,)}, [0]),
+    ):
+        knowledge = Knowledge((a_curve(cells),))
+        assert [n for n in (0, 1, 2, 3, 4, 8, 9) if knowledge.decides_on(n)] == trusted
+
+
+def test_unmeasured_io_nodes_lie_halfway_between_the_model_and_the_interpolation(
+    knowledge: Knowledge, synthetic: Any
+) -> None:
+    curves = tuple(
+        replace(curve, bandwidths_mib_s={n: curve.bandwidths_mib_s[n] for n in (0, 2, 8)})
+        for curve in synthetic.curves
+    )
+    few = Knowledge(curves, knowledge.model)
+    wanted = [few.match(curve.config) for curve in (curves[0], synthetic.left_out[0])]
+    asked = [0, 2, 4, 8, 16]
+    found = few.expect(wanted, asked)
+    rows = np.repeat([pattern(match.wanted) for match in wanted], len(asked), axis=0)
+    alone = condition(knowledge.model.parameters, *_inputs(few)).posterior(
+        knowledge.model.places(rows, asked * 2)
+    )
+    means, of_model = found.mean.reshape(2, 5), alone.mean.reshape(2, 5)
+    # 4 is halfway between 2 and 8 in logarithms.
+    line = (of_model[:, 1] + of_model[:, 3]) / 2
+    np.testing.assert_allclose(means[:, 2], (of_model[:, 2] + line) / 2)
+    np.testing.assert_allclose(np.delete(means, 2, axis=1), np.delete(of_model, 2, axis=1))
+
+
+def _inputs(knowledge: Knowledge) -> tuple[np.ndarray, np.ndarray]:
+    assert knowledge.model is not None
+    rows, io_nodes, logarithms = measurements(knowledge.curves)
+    return knowledge.model.places(rows, io_nodes), logarithms
 
 
 def test_what_is_nearly_the_same_is_off_together(knowledge: Knowledge) -> None:
