@@ -217,7 +217,7 @@ class Knowledge:
     def range_of_io_nodes(self) -> range:
         """From the fewest to the most I/O nodes that were measured with any configuration.
 
-        Direct access is no number of I/O nodes: it tells almost nothing about 1 I/O node.
+        Direct access stands apart: it tells almost nothing about 1 I/O node.
         """
         forwarded = self._measured_io_nodes - {0}
         return range(min(forwarded), max(forwarded) + 1) if forwarded else range(0)
