@@ -78,7 +78,9 @@ def run(*args: str | Path, db: str) -> Result:
 
 def output(*args: str | Path, db: str) -> str:
     result = run(*args, db=db)
-    assert (result.exit_code, result.stderr) == (0, ""), result.stderr
+    # The nodes that wrote some of the data also read them, which the import says.
+    said = [line for line in result.stderr.splitlines() if "page cache" not in line]
+    assert (result.exit_code, said) == (0, []), result.stderr
     return result.stdout
 
 
