@@ -10,7 +10,7 @@ from typing import Any
 
 from ioncast_base.errors import InputError, Remedy
 from ior_configs.config import IorConfig
-from ior_configs.page_cache import WrittenFiles
+from ior_configs.page_cache import may_be_cached
 from ior_configs.printed_runs import PrintedRun, printed_runs
 from ior_configs.results import IorResult, UnfinishedRunError
 
@@ -113,7 +113,7 @@ def _results_of_runs(
     results: list[IorResult] = []
     without_tasks: set[IorConfig] = set()
     shared: dict[IorConfig, IorConfig] = {}
-    written = WrittenFiles()
+    written: set[str | None] = set()
     unfinished: list[tuple[int, UnfinishedRunError]] = []
     formats: Counter[str] = Counter()
     for run in printed_runs(lines):
@@ -134,7 +134,7 @@ def _results_of_runs(
             completed = replace(config, **known)
             # Runs in a loop have equal configurations, of which one is enough in memory.
             configs[key] = shared.setdefault(completed, completed)
-            written.add(completed)
+            written |= {completed.test_file} if completed.write else set()
         patterns = {config.pattern() for config in configs.values() if config.tasks is None}
         if patterns & without_tasks:
             raise InputError(
@@ -143,7 +143,7 @@ def _results_of_runs(
                 remedy=Remedy("give the number with {}", ("tasks",)),
             )
         without_tasks |= patterns
-        cached = {key for key, config in configs.items() if written.may_be_cached(config)}
+        cached = {key for key, config in configs.items() if may_be_cached(config, written)}
         results += (
             replace(
                 result,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ior_configs.config import IorConfig
 
 # Interfaces to a file system of the kernel, which keeps data in its page cache.
@@ -10,23 +12,20 @@ _APIS = frozenset({"POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP"})
 _REMEDIES = ("-Z", "-M ", "-O memoryPerTask")
 
 
-class WrittenFiles:
-    """The files that the runs of an output have written, in the order of the runs."""
+def may_be_cached(config: IorConfig, written: Collection[str | None]) -> bool:
+    """Tell whether a run may have read data from the memory of the nodes that wrote them.
 
-    def __init__(self) -> None:
-        self._names: set[str | None] = set()
-
-    def add(self, config: IorConfig) -> None:
-        """Note the files of a run that writes."""
-        if config.write:
-            self._names.add(config.test_file)
-
-    def may_be_cached(self, config: IorConfig) -> bool:
-        """Whether a run may have read data from the memory of the nodes that wrote them."""
-        return (
-            config.read
-            and config.test_file in self._names
-            and config.api in _APIS
-            and not (config.reorder_tasks or config.odirect or config.inter_test_delay)
-            and not any(condition.startswith(_REMEDIES) for condition in config.conditions)
-        )
+    Parameters
+    ----------
+    config : IorConfig
+        The run.
+    written : collection of str or None
+        The `test_file` of this run, if it writes, and of the runs before it that wrote.
+    """
+    return (
+        config.read
+        and config.test_file in written
+        and config.api in _APIS
+        and not (config.reorder_tasks or config.odirect or config.inter_test_delay)
+        and not any(condition.startswith(_REMEDIES) for condition in config.conditions)
+    )
