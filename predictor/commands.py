@@ -85,9 +85,9 @@ def match(
     LOG may be compressed with gzip; - is a log on standard input. A program without MPI writes
     a log for each process: give the logs of one run together, or their folder.
 
-    A phase with several request sizes has one line for each size. A run that reads needs its
-    file: run the same line with -w -k first. Phases that repeat with equal pauses also have one
-    line for all of them.
+    A phase with several request sizes has one line for each size. Several files of a phase are
+    repetitions with a new file each (-m -i). A run that reads needs its file: run the same line
+    with -w -k first. Phases that repeat with equal pauses also have one line for all of them.
 
     --verify runs each line under Darshan and compares its log with the phase. A fidelity of 1 is
     the same I/O. It needs IOR, its launcher and Darshan's runtime; docs/predicting.md says more.

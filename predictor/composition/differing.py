@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ioncast_base.wording import in_digits
+from ioncast_base.wording import counted
 from predictor.matching.configurations import Difference, MatchedPhase
 from predictor.model.system_model import Knowledge
 from summario.naming import phases_named, shortened
@@ -92,7 +92,7 @@ def _clauses(one: Difference) -> str:
         return f"{_FSYNC_OF_PHASE[one.wanted]}, {_FSYNC_OF_BENCHMARK[one.measured]}"
     if one.name == "block":
         ours, theirs = map(_blocks, (one.wanted, one.measured))
-        return f"a process has {ours} without gaps, that of the benchmark has {theirs}"
+        return f"a process has {ours} without gaps, one of the benchmark has {theirs}"
     if one.name == "collective buffering":
         return (
             f"the collective calls were buffered ({one.wanted}); the database does not tell"
@@ -104,7 +104,11 @@ def _clauses(one: Difference) -> str:
 
 def _blocks(requests: str | None) -> str:
     """Name the requests of a block, which follow one another."""
-    return "one block" if requests == "all" else f"blocks of {in_digits(int(requests or 1))}"
+    return (
+        "all requests"
+        if requests == "all"
+        else f"blocks of {counted(int(requests or 1), 'request')}"
+    )
 
 
 def _consequence(one: Difference, is_learned: bool) -> str:

@@ -211,7 +211,8 @@ class Knowledge:
     @cached_property
     def _taught(self) -> frozenset[Taught]:
         configs = [curve.config for curve in self.curves]
-        return frozenset(taught(config, name) for config in configs for name in FLAGS_OF)
+        learned = [name for name, flags in FLAGS_OF.items() if flags]
+        return frozenset(taught(config, name) for config in configs for name in learned)
 
     @cached_property
     def range_of_io_nodes(self) -> range:

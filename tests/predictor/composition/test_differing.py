@@ -71,8 +71,20 @@ def test_phases_with_the_same_difference_share_a_sentence(
             "the benchmark ran with -M 75%; nothing nearer of this kind was measured, so the"
             " interval is wider",
         ),
+        (
+            {"spatiality": "sequential", "block_requests": 2.0},
+            {"block_size": MIB, "segments": 4},
+            "a process has blocks of 2 requests without gaps, one of the benchmark has blocks of"
+            " 1 request; nothing nearer of this kind was measured, so the interval is wider",
+        ),
+        (
+            {"api": "MPIIO", "spatiality": "collective", "aggregators": 2, "amplification": 6.0},
+            {"api": "MPIIO", "collective": True},
+            "the collective calls were buffered (2 aggregators, 6 × the bytes in POSIX); the"
+            " database does not tell whether those of the benchmark were; so the interval is wider",
+        ),
     ],
-    ids=["unknown fsync", "unknown order", "other order", "conditions"],
+    ids=["unknown fsync", "unknown order", "other order", "conditions", "blocks", "buffering"],
 )
 def test_each_difference_is_said(
     a_phase: MakePhase,

@@ -318,7 +318,7 @@ def test_many_small_files_are_said_and_are_not_one_file_of_a_benchmark(
     assert {point.basis for point in found.curve} == {"model"}
     assert found.warnings == (
         "phase 0: metadata calls (open, close, stat and others) on its 900 files take 0.345 s,"
-        " longer than its reads and writes (0.02 s); the IOR run of its sizes opens 1 file, so no"
+        " longer than its reads and writes (0.02 s); IOR only opens and closes each file, so no"
         " benchmark matches it exactly",
     )
     record = strict_json(found)
