@@ -1,37 +1,32 @@
-"""The demonstration (`make demo`): a prediction from shipped measurements, beside its reruns.
+"""The demonstration (`make demo`): predictions from shipped measurements, beside reruns.
 
 It fills a new database with benchmarks of an emulated I/O-forwarding layer, reads the Darshan log
 of a HACC-IO run, predicts the bandwidth of the application with 0 to 8 I/O nodes, and compares the
-prediction with measured reruns.
+predictions of three applications with measured reruns.
 """
 
 from __future__ import annotations
 
 import contextlib
 import shlex
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
 import click
-from tabulate import tabulate
 
 from experiments.shipped import DATA
 from ioncast.cli import cli
 from predictor.commands import command_line
 from predictor.composition.asking import Asked, ask
 from predictor.composition.plots import write_html
-from predictor.validation.against_reruns import mean_of_cells
-from predictor.validation.one_application import compare_with_reruns
-from predictor.validation.reruns import read_reruns
-from predictor.validation.result_tables import Validated
+from predictor.validation.reruns import cells, read_reruns
 from summario.phases.extract import extract
 from summario.reading.log import read_log
 
 TESTBED = DATA / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
-APPLICATION = "hacc-io"
+APPLICATIONS = "hacc-io", "multiphase", "periodic"
 NODES = 8
 TASKS = 16
 
@@ -52,18 +47,18 @@ def main(plot: Path) -> None:
         run(f"match {_shown(LOG)} --nodes {NODES}")
         click.echo("The predicted bandwidth with each number of I/O nodes:")
         run(f"predict {_shown(LOG)} --system testbed --nodes {NODES}", database)
+        click.echo("The predictions for three applications, beside measured reruns:")
+        logs = " ".join(
+            f"--log {name}={_shown(TESTBED / 'logs' / f'{name}-ionodes0.darshan')}"
+            for name in APPLICATIONS
+        )
+        reruns = TESTBED / "applications.csv"
+        run(f"validate {_shown(reruns)} {logs} --system testbed --nodes {NODES}", database)
         found = extract(read_log(LOG))
         prediction = ask(command_line(database), Asked("testbed", nodes=NODES), found)
-    reruns = [
-        rerun
-        for rerun in read_reruns(TESTBED / "applications.csv")
-        if rerun.application == APPLICATION
-    ]
-    result = compare_with_reruns(reruns, prediction, (), explained=False)
-    click.echo("The prediction beside measured reruns:")
-    click.echo(compare(result))
+    own = [rerun for rerun in read_reruns(reruns) if rerun.application == APPLICATIONS[0]]
     plot.parent.mkdir(parents=True, exist_ok=True)
-    write_html(prediction, plot, result.reruns)
+    write_html(prediction, plot, cells(own))
     click.echo(f"\nPlot: {plot}")
     command = _shown(Path(sys.executable).with_name("ioncast"))
     click.echo(f"Next: {command} --help")
@@ -82,34 +77,6 @@ def run(command: str, database: str | None = None) -> None:
         if done.code:
             raise
     click.echo()
-
-
-def compare(result: Validated) -> str:
-    """Make a table of predicted and measured bandwidths, with their errors and the regret."""
-    measured, expected = mean_of_cells(result.reruns), result.expected
-    errors = {n: error for n, (error,) in result.prediction.cell_errors.items()}
-    rows = [
-        {
-            "I/O nodes": n,
-            "predicted MiB/s": f"{expected[n].mean:.1f}",
-            "p10 to p90": f"{expected[n].p10:.1f} to {expected[n].p90:.1f}",
-            "measured MiB/s": f"{measured[n]:.1f}",
-            "runs": len(result.reruns[n]),
-            "error": f"{errors[n]:.1%}",
-        }
-        for n in measured
-    ]
-    best, [regret] = result.choices, result.prediction.regrets
-    return "\n".join(
-        [
-            "",
-            tabulate(rows, headers="keys", disable_numparse=True),
-            "",
-            f"mean error {statistics.fmean(errors.values()):.1%}; predicted best:"
-            f" {best['predicted']} I/O nodes, measured best: {best['measured']}; regret of the"
-            f" prediction {regret:.1%}",
-        ]
-    )
 
 
 def _shown(path: Path) -> str:

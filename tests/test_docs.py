@@ -71,7 +71,7 @@ def words_and_numbers(text: str) -> tuple[list[str], list[float]]:
 
 @pytest.mark.slow
 def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
-    shown = README.split("```text\n", 1)[1].split("```", 1)[0]
+    parts = README[: README.index("## Installing")].split("```text\n")[1:]
     demo = subprocess.run(
         [sys.executable, "-m", "experiments.demo", str(tmp_path / "curve.html")],
         cwd=PROJECT,
@@ -79,10 +79,12 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    printed = demo.stdout[demo.stdout.index(shown[: shown.index("\n")]) :]
-    words, numbers = words_and_numbers(shown)
-    words_printed, numbers_printed = words_and_numbers(printed)
-    assert words_printed[: len(words) - 1] == words[:-1]
-    # Other processors and libraries round differently, so a fit ends in slightly other numbers.
-    assert numbers_printed[: len(numbers)] == pytest.approx(numbers, rel=0.02, abs=0.2)
+    for part in parts:
+        shown = part.split("```", 1)[0]
+        printed = demo.stdout[demo.stdout.index(shown[: shown.index("\n")]) :]
+        words, numbers = words_and_numbers(shown)
+        words_printed, numbers_printed = words_and_numbers(printed)
+        assert words_printed[: len(words) - 1] == words[:-1]
+        # Other processors and libraries round differently, so a fit ends in slightly other numbers.
+        assert numbers_printed[: len(numbers)] == pytest.approx(numbers, rel=0.02, abs=0.2)
     assert "plotly" in (tmp_path / "curve.html").read_text(encoding="utf-8")
