@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, tuple_, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 
 from benchdb.history.applications import (
     APPLICATION_COLUMNS,
@@ -197,7 +207,15 @@ _RUNS = (
     .join_from(runs, applications, runs.c.application_id == applications.c.id)
     .join(systems, applications.c.system_id == systems.c.id)
 )
-_NEWEST_FIRST = _RUNS.order_by(RUN_TIME.desc(), runs.c.id.desc()).limit(bindparam("most"))
+_NEWEST = RUN_TIME.desc(), runs.c.id.desc()
+_NEWEST_FIRST = _RUNS.order_by(*_NEWEST).limit(bindparam("most"))
+_RECENT = (
+    select(runs.c.id, runs.c.io_nodes, RUN_TIME.label("time"))
+    .join_from(runs, applications, runs.c.application_id == applications.c.id)
+    .join(systems, applications.c.system_id == systems.c.id)
+    .order_by(*_NEWEST)
+    .limit(2_000)
+)
 _RUNS_OF = _NEWEST_FIRST.where(runs.c.application_id == bindparam("application"))
 _RUNS_BEFORE = _RUNS_OF.where(
     tuple_(RUN_TIME, runs.c.id) < tuple_(bindparam("when"), bindparam("id"))
@@ -334,7 +352,10 @@ def runs_like(
     name: str | None = None,
     limit: int = 50,
 ) -> list[Run]:
-    """List the runs that match everything that is given, newest first.
+    """List the newest runs with each number of I/O nodes that match everything that is given.
+
+    Runs with one number must not hide those with another. Of more than 2,000 runs only the newest
+    are looked at.
 
     Parameters
     ----------
@@ -345,7 +366,7 @@ def runs_like(
     executable, program, user, name : str, optional
         Values that must be exactly equal; None matches every run.
     limit : int
-        List at most this many runs.
+        List at most this many runs with each number of I/O nodes, the newest first.
     """
     wanted = {
         systems.c.name: system,
@@ -357,7 +378,12 @@ def runs_like(
     if not all(map(is_text, wanted.values())):
         return []
     given = [column == value for column, value in wanted.items() if value is not None]
-    return _runs(connection, _NEWEST_FIRST.where(*given), most=limit)
+    recent = _RECENT.where(*given).subquery()
+    newest_first = recent.c.time.desc(), recent.c.id.desc()
+    place = func.row_number().over(partition_by=recent.c.io_nodes, order_by=newest_first)
+    ranked = select(recent.c.id, place.label("place")).subquery()
+    kept = select(ranked.c.id).where(ranked.c.place <= limit)
+    return _runs(connection, _RUNS.where(runs.c.id.in_(kept)).order_by(*_NEWEST))
 
 
 def runs_of(

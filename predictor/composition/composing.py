@@ -15,14 +15,23 @@ from numpy.typing import NDArray
 
 from predictor.composition.estimates import DRAWS, Estimate
 from predictor.composition.overlap import Timeline, seconds_together
+from predictor.learning.posterior import (
+    LEAST_SCATTER,
+    Belief,
+    Outcome,
+    Scatter,
+    errors_of_predictions,
+    fitted,
+    inverse_root,
+    posterior,
+    root,
+)
 from summario.phases.values import Phase
 
 Array = NDArray[np.float64]
 
 MIB = 1 << 20
 _SEED = 9366
-# Far above the rounding error of a variance of logarithms.
-_CERTAIN = 1e-12
 
 
 @dataclass(frozen=True)
@@ -123,10 +132,33 @@ class Composition:
             runs_mib_s=self.runs_mib_s * factors,
         )
 
+    def learned(self, outcomes: Sequence[Outcome]) -> Composition:
+        """Correct the bandwidths by outcomes of the application (see `posterior`)."""
+        expected = np.log(self.expected_mib_s)
+        noise = np.log(self.runs_mib_s) - expected
+        doubt = expected - expected.mean(axis=0)
+        known = doubt.T @ doubt / len(doubt)
+        prior = Belief(np.log(self.typical_mib_s), known + errors_of_predictions(self.io_nodes))
+        usual = Scatter(np.maximum(noise.std(axis=0), LEAST_SCATTER))
+        found = fitted(prior, outcomes, usual)
+        after = posterior(prior, outcomes, found)
+        # Draws of the prior, moved and stretched to the mean and the covariance of the posterior.
+        normal = np.random.default_rng(_SEED).standard_normal(doubt.shape)
+        drawn = doubt + normal @ root(errors_of_predictions(self.io_nodes))
+        drawn = drawn - drawn.mean(axis=0)
+        stretched = inverse_root(drawn.T @ drawn / len(drawn)) @ root(after.covariance)
+        learned = after.mean + drawn @ stretched
+        return replace(
+            self,
+            typical_mib_s=np.exp(after.mean),
+            expected_mib_s=np.exp(learned),
+            runs_mib_s=np.exp(learned + noise * (found.of_runs / usual.of_runs)),
+        )
+
     def points(self, measured: Collection[int]) -> list[Point]:
         """Summarise the draws as points of a curve.
 
-        Parameters
+        Scatter
         ----------
         measured : collection of int
             The numbers of I/O nodes with which all parts were measured.
@@ -234,61 +266,3 @@ def observed_mib_s(phases: Sequence[Phase]) -> float:
     if not moved or not seconds > 0:
         raise ValueError("the log has no bytes or no I/O time, so there is no bandwidth")
     return moved / MIB / seconds
-
-
-def anchored(
-    composition: Composition,
-    io_nodes: int,
-    observed_mib_s: float,
-    *,
-    weight: float = 1.0,
-    met: int = 0,
-) -> Composition:
-    """Correct a composition by the bandwidth of an earlier run of the application.
-
-    This is a Kalman update of the draws (Evensen 1994). Where the doubt is small, one run is
-    mostly noise and changes little. Where it is large, the run moves its own point and all points
-    whose doubts are correlated with it.
-
-    Parameters
-    ----------
-    composition : Composition
-        The prediction so far.
-    io_nodes : int
-        The run's number of I/O nodes; one of the composition's.
-    observed_mib_s : float
-        The run's bandwidth.
-    weight : float
-        The weight of the run, above 0 and at most 1: the variance of its noise is divided by it.
-    met : int
-        The seed of the run's noise; a different one for each run that corrects a composition.
-
-    Returns
-    -------
-    Composition
-        The corrected prediction.
-
-    References
-    ----------
-    G. Evensen, Sequential data assimilation with a nonlinear quasi-geostrophic model using
-    Monte Carlo methods to forecast error statistics, JGR 99(C5), 1994.
-    """
-    at = composition.io_nodes.index(io_nodes)
-    expected = np.log(composition.expected_mib_s)
-    noise = np.log(composition.runs_mib_s) - expected
-    doubt = expected - expected.mean(axis=0)
-    together = doubt.T @ doubt[:, at] / len(doubt)
-    random = np.random.default_rng(_SEED + met)
-    # The noise of the run is independent of the noise in the draws, so permute it.
-    usual = noise[:, at].mean()
-    errors = usual + (random.permutation(noise[:, at]) - usual) / np.sqrt(weight)
-    gain = together / max(together[at] + errors.var(), _CERTAIN)
-    surprise = np.log(observed_mib_s) - expected[:, at] - errors
-    corrected = expected + np.outer(surprise, gain)
-    typical = np.log(composition.typical_mib_s)
-    return replace(
-        composition,
-        typical_mib_s=np.exp(typical + gain * (np.log(observed_mib_s) - typical[at])),
-        expected_mib_s=np.exp(corrected),
-        runs_mib_s=np.exp(corrected + noise),
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from operator import is_
 
@@ -18,7 +18,6 @@ from predictor.composition.composing import (
     MIB,
     Composition,
     Point,
-    anchored,
     joined,
     observed_mib_s,
     parted,
@@ -39,11 +38,15 @@ from predictor.composition.matched_work import (
     tasks_of,
 )
 from predictor.composition.plausible import is_implausible
+from predictor.learning.posterior import Outcome
 from predictor.matching.configurations import MatchedPhase, MatchKey
 from predictor.matching.job_nodes import JobNodes
-from predictor.matching.same_application import weights
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Phase
+
+# Standard deviation of the logarithm of the bandwidth that a log claims, over that of the run
+# (benchmarks/own_past.py).
+_LOGS_ARE_OFF = 0.14
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,16 @@ class EarlierRun:
         Its number of I/O nodes.
     bandwidth_mib_s : float
         All bytes over the time of its phases.
+    day : float or None
+        When it ran, in days since any moment; None if it is not known.
+    scatter : float
+        Standard deviation of the logarithm of its bandwidth, besides the usual scatter of runs.
     """
 
     io_nodes: int
     bandwidth_mib_s: float
+    day: float | None = None
+    scatter: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -100,12 +109,15 @@ class Choice:
         The points that may be chosen.
     expected_mib_s : ndarray of shape (draws, points)
         Draws of the expected bandwidths, jointly over the points.
+    scatter : ndarray of shape (points,)
+        Standard deviation of the logarithm of a run's bandwidth around the expected one.
     unknown : str or None
         The reason why nothing can be chosen, as a clause.
     """
 
     curve: tuple[Point, ...]
     expected_mib_s: NDArray[np.float64]
+    scatter: NDArray[np.float64]
     unknown: str | None
 
     def decide(self, policy: Policy) -> Decision:
@@ -197,9 +209,9 @@ def predict(
     ran_with : int, optional
         The number of I/O nodes of the run of the phases: its bandwidth then corrects the curve.
     earlier : sequence of EarlierRun
-        Other runs of the application that do the same I/O, the oldest first. Each corrects the
-        curve, but weighs less than the next newer one (see `weights`). Implausible bandwidths
-        correct nothing; a warning names them.
+        Other runs of the application that do the same I/O, the oldest first. All correct the
+        curve (see `predictor.learning.posterior`). Implausible bandwidths correct nothing; a
+        warning names them.
     policy : Policy, optional
         The site's rules for the decision.
 
@@ -274,7 +286,8 @@ def predict_together(
     if composed[0] is not None:
         runs = tuple(run for run in earlier if run.io_nodes in points)
         if ran_with is not None and ran_with in points:
-            runs += (EarlierRun(ran_with, _observed(found[0].ordered)),)
+            got_mib_s = _observed(found[0].ordered)
+            runs += (EarlierRun(ran_with, got_mib_s, scatter=_LOGS_ARE_OFF),)
     doubted = [
         _doubted(composition, one.ordered, estimates, knowledge)
         for one, composition in zip(found, composed, strict=True)
@@ -286,10 +299,10 @@ def predict_together(
     for one, before, after in zip(
         found, composed, _corrected(composed, doubted, runs), strict=True
     ):
-        curve, expected = _curve(one, after)
+        curve, expected, scatter = _curve(one, after)
         own = estimates if before is None or after is None else _scaled(estimates, before, after)
         matched = tuple(_matched(task, own, points) for task in one.tasks)
-        best, choice = _choose(curve, expected, one.tasks, knowledge, one.asked)
+        best, choice = _choose(curve, expected, scatter, one.tasks, knowledge, one.asked)
         predictions.append(
             Prediction(
                 system=system,
@@ -301,7 +314,9 @@ def predict_together(
                 phases=matched,
                 warnings=(
                     *limits(matched, knowledge, nodes, one.asked, ran_with),
-                    *too_fast([(*astuple(run), p90) for run, p90 in implausible]),
+                    *too_fast(
+                        [(run.io_nodes, run.bandwidth_mib_s, p90) for run, p90 in implausible]
+                    ),
                 ),
                 choice=choice,
                 implausible_runs=tuple(run for run, _ in implausible),
@@ -385,9 +400,9 @@ def _corrected(
         return list(doubted)
     one, wider = joined(compositions), joined(doubted)
     if all(map(is_, compositions, doubted)) or _are_off(wider, runs):
-        last = _anchored(wider, runs)
+        last = _learned(wider, runs)
     else:
-        last = wider.scaled(_anchored(one, runs).typical_mib_s / one.typical_mib_s)
+        last = wider.scaled(_learned(one, runs).typical_mib_s / one.typical_mib_s)
     return parted(last, doubted)
 
 
@@ -402,13 +417,19 @@ def _implausible(
     return [(run, p90) for run, p90 in beside if is_implausible(run.bandwidth_mib_s, p90)]
 
 
-def _anchored(composition: Composition, runs: Sequence[EarlierRun]) -> Composition:
-    newest_last = reversed(weights(len(runs)))
-    for place, (run, weight) in enumerate(zip(runs, newest_last, strict=True)):
-        composition = anchored(
-            composition, run.io_nodes, run.bandwidth_mib_s, weight=weight, met=place
-        )
-    return composition
+def _learned(composition: Composition, runs: Sequence[EarlierRun]) -> Composition:
+    """Correct a composition by all runs."""
+    return composition.learned(
+        [
+            Outcome(
+                composition.io_nodes.index(run.io_nodes),
+                math.log(run.bandwidth_mib_s),
+                run.day,
+                run.scatter,
+            )
+            for run in runs
+        ]
+    )
 
 
 def _are_off(doubted: Composition, runs: Sequence[EarlierRun]) -> bool:
@@ -423,13 +444,14 @@ def _are_off(doubted: Composition, runs: Sequence[EarlierRun]) -> bool:
 
 def _curve(
     version: _Version, composition: Composition | None
-) -> tuple[tuple[Point, ...], NDArray[np.float64]]:
-    """Summarise a composition as the points that were asked for, with draws of what to expect."""
+) -> tuple[tuple[Point, ...], NDArray[np.float64], NDArray[np.float64]]:
+    """Summarise a composition as the points that were asked for, with draws and their scatter."""
     if composition is None:
-        return (), np.empty((0, 0))
+        return (), np.empty((0, 0)), np.empty(0)
     shown = composition.only(version.asked)
     measured = _common(found.repetitions for found in matches_of(version.ordered))
-    return tuple(shown.points(measured)), shown.expected_mib_s
+    scatter = np.log(shown.runs_mib_s / shown.expected_mib_s).std(axis=0)
+    return tuple(shown.points(measured)), shown.expected_mib_s, scatter
 
 
 def _scaled(
@@ -455,6 +477,7 @@ def _matched(
 def _choose(
     curve: Sequence[Point],
     expected: NDArray[np.float64],
+    scatter: NDArray[np.float64],
     tasks: Sequence[Task],
     knowledge: Knowledge,
     asked: Sequence[int],
@@ -470,7 +493,7 @@ def _choose(
         known=sum(part.bytes for part, found in parts if found.curve),
     )
     unknown = best.why if best.io_nodes is None else None
-    return best, Choice(points, expected[:, trusted], unknown)
+    return best, Choice(points, expected[:, trusted], scatter[trusted], unknown)
 
 
 def _common(cells: Iterable[Iterable[int]]) -> set[int]:

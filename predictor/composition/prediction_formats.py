@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from ioncast_base.wording import counted, size
 from predictor.composition.decision import decision_record
-from predictor.composition.prediction import Prediction
+from predictor.composition.prediction import EarlierRun, Prediction
 from predictor.matching.configurations import Match
 from summario.phases.tables import to_record, whole
 
@@ -78,6 +78,12 @@ def _benchmark(found: Match) -> str:
     return found.curve.config.command_line(launcher=True)
 
 
+def _earlier_run(run: EarlierRun | None) -> dict[str, Any] | None:
+    if run is None:
+        return None
+    return {"io_nodes": run.io_nodes, "bandwidth_mib_s": run.bandwidth_mib_s}
+
+
 def to_json(prediction: Prediction) -> dict[str, Any]:
     """Turn a prediction into plain values for JSON."""
     return {
@@ -88,7 +94,7 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
         "curve": [asdict(point) for point in prediction.curve],
         "best": asdict(prediction.best),
         "decision": decision_record(prediction.decision),
-        "earlier_run": asdict(prediction.earlier) if prediction.earlier else None,
+        "earlier_run": _earlier_run(prediction.earlier),
         "phases": [
             {
                 "phase": {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -25,6 +25,7 @@ from ioncast.service.keeper.deciding_ahead import Decided, decide_all, prepare_g
 from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
+from ioncast_base.times import instant
 from predictor.composition.overlap import timeline_of
 from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.matching.basis import Survey, read_survey
@@ -35,7 +36,7 @@ from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
 
 MOST_SIZES = 20
-# The weight of the 50th run is below 0.0001.
+# Runs of an application with each number of I/O nodes from which it is predicted.
 _RUNS = 50
 # Applications that are prepared one after the other often need the same benchmarks.
 _MOST_KNOWN = 4
@@ -373,12 +374,16 @@ class Preparing:
             and joined.outcome.id not in with_log
             and _is_of_size(joined, alike[0])
         ]
-        known = [
-            (when, EarlierRun(io_nodes, bandwidth))
-            for when, io_nodes, bandwidth in got
-            if io_nodes is not None and bandwidth
-        ]
-        return [run for _, run in sorted(known, key=lambda pair: pair[0])[-_RUNS:]]
+        known = sorted(
+            (
+                EarlierRun(io_nodes, bandwidth, day=_day(when))
+                for when, io_nodes, bandwidth in got
+                if io_nodes is not None and bandwidth
+            ),
+            key=lambda run: run.day or 0.0,
+        )
+        # Runs with one number must not hide those with another.
+        return list(_newest_of_each(known))
 
     def _outcomes_of(self, system: str, application_id: int) -> list[JoinedOutcome]:
         if not self._together:
@@ -393,6 +398,21 @@ class Preparing:
                 if joined.application is not None:
                     self._outcomes.setdefault(joined.application.id, []).append(joined)
         return self._outcomes.get(application_id, [])
+
+
+def _day(time: str) -> float | None:
+    """Convert a stored time to days since 1970."""
+    found = instant(time)
+    return None if found is None else found.timestamp() / 86_400
+
+
+def _newest_of_each(runs: Sequence[EarlierRun]) -> Iterator[EarlierRun]:
+    """Yield the newest runs with each number of I/O nodes, the oldest first."""
+    left = Counter(run.io_nodes for run in runs)
+    for run in runs:
+        if left[run.io_nodes] <= _RUNS:
+            yield run
+        left[run.io_nodes] -= 1
 
 
 def _has(run: Run, identity: Identity) -> bool:

@@ -266,6 +266,14 @@ def test_the_newest_runs_come_first_by_start_or_by_storing_time(database: Engine
     assert pages == [expected[:2], expected[2:4], expected[4:], []]
 
 
+def test_many_runs_with_one_number_do_not_hide_those_with_another(database: Engine) -> None:
+    runs = [
+        put_run(database, started=f"2024-01-0{day + 1}", io_nodes=io_nodes)[0].id
+        for day, io_nodes in enumerate([8, None, 8, 8, 0, 0])
+    ]
+    assert like(database, limit=2) == [runs[place] for place in (5, 4, 3, 2, 1)]
+
+
 def test_runs_of_the_same_moment_are_paged_without_loss(database: Engine) -> None:
     keys = [put_run(database, started="2024-01-01")[0].id for _ in range(5)]
     assert of(database, 1) == keys[::-1]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from predictor.composition.composing import (
     Composition,
     Point,
     Work,
-    anchored,
     compose,
     observed_mib_s,
 )
@@ -263,67 +261,7 @@ def test_parts_of_one_phase_add_up() -> None:
     assert found.time_s == pytest.approx(3)
 
 
-# Correction by an earlier run
-
-
-def doubted(doubt: float, noise: float, together: float = 1.0) -> Composition:
-    """Make two points of 100 MiB/s with a doubt, a noise, and a correlation of the doubts."""
-    random = np.random.default_rng(0)
-    mixed = np.array([[1, 0], [together, math.sqrt(1 - together**2)]])
-    doubts = doubt * random.standard_normal((DRAWS, 2)) @ mixed.T
-    noises = noise * random.standard_normal((DRAWS, 2))
-    typical = np.full(2, 100.0)
-    expected = typical * np.exp(doubts)
-    return Composition((0, 4), 100.0, typical, expected, expected * np.exp(noises))
-
-
-@pytest.mark.parametrize(
-    ("doubt", "noise", "gain"),
-    # Kalman's gain: variance of the doubt / (variance of the doubt + variance of the noise).
-    [(0.3, 0.3, 0.5), (0.4, 0.2, 0.8), (0.05, 0.5, 0.01), (0.5, 0.0, 1.0), (0.0, 0.3, 0.0)],
-)
-def test_a_run_corrects_by_the_share_of_the_doubt(doubt: float, noise: float, gain: float) -> None:
-    found = anchored(doubted(doubt, noise), 0, 200.0)
-    moved = np.log(found.typical_mib_s / 100) / math.log(2)
-    assert moved == pytest.approx([gain, gain], abs=0.06)
-    left = np.log(found.expected_mib_s[:, 0]).std()
-    assert left == pytest.approx(doubt * math.sqrt(1 - gain), abs=0.03)
-
-
-@pytest.mark.parametrize(("weight", "gain"), [(1.0, 0.5), (0.25, 0.2), (0.01, 0.01)])
-def test_a_run_of_less_weight_corrects_as_one_of_more_noise_would(
-    weight: float, gain: float
-) -> None:
-    found = anchored(doubted(0.3, 0.3), 0, 200.0, weight=weight)
-    moved = np.log(found.typical_mib_s / 100) / math.log(2)
-    assert moved == pytest.approx([gain, gain], abs=0.06)
-    middle = np.log(found.expected_mib_s[:, 0] / 100).mean() / math.log(2)
-    assert middle == pytest.approx(gain, abs=0.06)
-    left = np.log(found.expected_mib_s[:, 0]).std()
-    assert left == pytest.approx(0.3 * math.sqrt(1 - gain), abs=0.03)
-
-
-def test_the_mean_of_the_noise_does_not_grow_with_age() -> None:
-    """The noise slows every run down, so that their bandwidth is below the expected one."""
-    before = doubted(0.3, 0.3)
-    slowed = replace(before, runs_mib_s=before.runs_mib_s / 2)
-    found = anchored(slowed, 0, 50.0, weight=0.25)
-    middle = np.log(found.expected_mib_s[:, 0] / 100).mean()
-    assert middle == pytest.approx(0, abs=0.06)
-
-
-def test_a_run_corrects_other_points_as_far_as_their_doubts_go_together() -> None:
-    for together in (0.0, 0.5, 1.0):
-        found = anchored(doubted(0.4, 0.2, together), 0, 200.0)
-        moved = np.log(found.typical_mib_s / 100) / math.log(2)
-        assert moved == pytest.approx([0.8, 0.8 * together], abs=0.08)
-
-
-def test_what_is_certain_is_not_corrected() -> None:
-    measured = composed((100, {0: [50.0], 4: [80.0]}), io_nodes=[0, 4])
-    found = anchored(measured, 4, 10.0)
-    assert found.typical_mib_s == pytest.approx([50, 80])
-    assert np.isfinite(found.runs_mib_s).all()
+# The bandwidth of a run
 
 
 def test_a_run_got_all_its_bytes_over_the_time_of_its_phases() -> None:

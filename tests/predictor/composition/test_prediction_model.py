@@ -509,8 +509,12 @@ def test_a_run_of_the_application_counts_as_the_run_in_the_log_does(knowledge: K
     got = 2 * means(asked([NEW], knowledge))[2]
     in_log = asked([that_got(NEW, got)], knowledge, ran_with=2)
     elsewhere = asked([NEW], knowledge, earlier=runs_of(got, 1))
-    assert means(elsewhere) == pytest.approx(means(in_log))
     assert elsewhere.earlier_runs == (EarlierRun(2, got),)
+    # The bandwidth that a log claims is not exactly that of its run.
+    [claimed] = in_log.earlier_runs
+    assert claimed == EarlierRun(2, pytest.approx(got), scatter=0.14)
+    assert means(asked([NEW], knowledge, earlier=[claimed])) == pytest.approx(means(in_log))
+    assert means(asked([NEW], knowledge))[2] < means(in_log)[2] < means(elsewhere)[2]
 
 
 def test_the_more_runs_say_the_same_the_nearer_they_move_the_curve(knowledge: Knowledge) -> None:
@@ -525,7 +529,7 @@ def test_the_more_runs_say_the_same_the_nearer_they_move_the_curve(knowledge: Kn
 
 def test_runs_that_contradict_each_other_move_little(knowledge: Knowledge) -> None:
     before = means(asked([NEW], knowledge))
-    earlier = [*runs_of(2 * before[2], 3), *runs_of(before[2] / 2, 3)]
+    earlier = 3 * [*runs_of(2 * before[2], 1), *runs_of(before[2] / 2, 1)]
     found = means(asked([NEW], knowledge, earlier=earlier))
     one = means(asked([NEW], knowledge, earlier=runs_of(2 * before[2], 1)))
     assert abs(math.log(found[2] / before[2])) < abs(math.log(one[2] / before[2]))

@@ -174,7 +174,7 @@ def test_one_run_that_is_a_little_off_is_scatter_but_many_are_not(a_phase: MakeP
     )
     for one, after, later in zip(before.curve, once.curve, often.curve, strict=True):
         mean = one.bandwidth_mib_s.mean
-        assert after.bandwidth_mib_s.mean == pytest.approx(mean, rel=0.05)
+        assert after.bandwidth_mib_s.mean == pytest.approx(mean, rel=0.15)
         assert width(after) == pytest.approx(width(one), rel=0.1)
         assert later.bandwidth_mib_s.mean > mean * (1.1 if later.io_nodes == 0 else 1.2)
 

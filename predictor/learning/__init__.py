@@ -1,0 +1,1 @@
+"""Learn from the measured bandwidths of an application's own runs."""
