@@ -76,6 +76,8 @@ class DecisionRow:
         The reason in words.
     curve : tuple of (int, float, float, float)
         Number of I/O nodes, expected bandwidth, and the 10th and 90th percentile of runs in MiB/s.
+    explored : bool
+        Whether `io_nodes` was tried, to learn whether it is better than the best known number.
 
     Raises
     ------
@@ -100,6 +102,7 @@ class DecisionRow:
     application_id: int | None
     why: str
     curve: tuple[tuple[int, float, float, float], ...]
+    explored: bool = False
 
     def __post_init__(self) -> None:
         if not self.id or not self.source:

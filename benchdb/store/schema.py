@@ -257,6 +257,7 @@ decisions = Table(
     Column("application_id", Integer),
     Column("why", Text, nullable=False),
     Column("curve", Text, nullable=False),
+    Column("explored", Boolean, nullable=False, server_default=false()),
     Index(None, "asked_at", "source"),
     Index(None, "system", "job_id", "asked_at"),
     Index(None, "system", "asked_at"),

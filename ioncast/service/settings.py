@@ -61,6 +61,7 @@ class SystemSettings(Table):
 
     tolerance: Share | None = None
     default_io_nodes: PredictedIoNodes | None = None
+    explore: Share | None = None
 
 
 class Settings(Table):
@@ -111,8 +112,13 @@ class Settings(Table):
         None,
         description="Number of I/O nodes for jobs of unknown applications; unset for no answer.",
     )
+    explore: Share = Field(
+        0.0,
+        description="Mean share of the bandwidth that trying other numbers of I/O nodes may cost;"
+        " 0 for no trials.",
+    )
     systems: dict[Name, SystemSettings] = Field(
-        default_factory=dict, description="Tolerance and default for single systems."
+        default_factory=dict, description="Tolerance, default and explore for single systems."
     )
     checks: Line | None = Field(
         None, description="TOML file with other thresholds of the checks, as for `ioncast check`."
@@ -178,6 +184,11 @@ class Settings(Table):
         if own is None or own.default_io_nodes is None:
             return self.default_io_nodes
         return own.default_io_nodes
+
+    def explore_of(self, system: str) -> float:
+        """Return the mean share of the bandwidth that trying may cost on a system."""
+        own = self.systems.get(system)
+        return self.explore if own is None or own.explore is None else own.explore
 
     def thresholds(self) -> Thresholds:
         """Read the file `checks`.

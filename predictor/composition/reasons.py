@@ -124,6 +124,23 @@ def nothing_known(available: int | None) -> str:
     return f"no bandwidth is known with {with_these}"
 
 
+def trial_in_words(io_nodes: int, chosen: int, loss: float) -> str:
+    """Say why another number of I/O nodes than the chosen one is tried.
+
+    Examples
+    --------
+    >>> trial_in_words(2, 8, 0.031)
+    '2 I/O nodes are tried, because they may be better than 8; 3% less is expected'
+    >>> trial_in_words(0, 1, 0)
+    'direct access is tried, because it may be better than 1; about as much is expected'
+    """
+    them = "they" if io_nodes > 1 else "it"
+    tried = f"{in_words(io_nodes)} {'are' if io_nodes > 1 else 'is'} tried"
+    less = f"{loss:.0%} less" if loss >= 0.005 else "about as much"
+    other = str(chosen) if chosen else in_words(0)
+    return f"{tried}, because {them} may be better than {other}; {less} is expected"
+
+
 def _quality(reason: Chosen) -> str:
     """Say how good the chosen number is among those that were compared."""
     gives = f"{in_words(reason.io_nodes)} {'give' if reason.io_nodes > 1 else 'gives'}"

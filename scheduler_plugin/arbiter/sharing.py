@@ -307,7 +307,12 @@ def _has_new_licences(change: Change) -> bool:
 
 
 def _curve(decision: dict[str, Any]) -> dict[int, float]:
-    return {int(io_nodes): float(expected) for io_nodes, expected, *_ in decision["curve"]}
+    """The expected bandwidth with each number that the job may get; one that is tried stays."""
+    return {
+        int(io_nodes): float(expected)
+        for io_nodes, expected, *_ in decision["curve"]
+        if not decision.get("explored") or io_nodes == decision["io_nodes"]
+    }
 
 
 def _described(change: Change, is_dry: bool) -> str:

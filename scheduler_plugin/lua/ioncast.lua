@@ -478,15 +478,19 @@ local function as_json(question, script)
     return "{" .. table.concat(parts, ",") .. "}"
 end
 
-local function message(first_line, address, token, more_headers, body)
+local function message(first_line, address, settings, more_headers, body)
     local lines = {
         first_line .. " HTTP/1.0",
         "Host: " .. address.name,
         "Accept: text/plain",
         "Connection: close",
     }
-    if token then
-        lines[#lines + 1] = "Authorization: Bearer " .. token
+    -- A number that the job does not get teaches nothing.
+    if settings.mode ~= "shadow" then
+        lines[#lines + 1] = "Ioncast-Explore: yes"
+    end
+    if settings.token then
+        lines[#lines + 1] = "Authorization: Bearer " .. settings.token
     end
     for _, header in ipairs(more_headers) do
         lines[#lines + 1] = header
@@ -495,13 +499,13 @@ local function message(first_line, address, token, more_headers, body)
 end
 
 -- A question without a script fits in a URL, because its texts were cut.
-local function request_for(question, script, address, token)
+local function request_for(question, script, address, settings)
     if not script then
-        return message("GET /v1/decisions?" .. as_query(question), address, token, {}, "")
+        return message("GET /v1/decisions?" .. as_query(question), address, settings, {}, "")
     end
     local body = as_json(question, script)
     local headers = { "Content-Type: application/json", "Content-Length: " .. digits(#body) }
-    return message("POST /v1/decisions", address, token, headers, body)
+    return message("POST /v1/decisions", address, settings, headers, body)
 end
 
 -- The answer -------------------------------------------------------------------------------------
@@ -689,7 +693,7 @@ local function asker(settings, library)
         local now = library.gettime()
         local is_fair = is_in_span(now, asked.began, chosen.deadline_ms / 1000 * FAIR_SHARE)
         local sent = is_fair and script_to_send(asked.script, asked.user, chosen, breaker, now) or nil
-        local request = request_for(asked.question, sent, address, chosen.token)
+        local request = request_for(asked.question, sent, address, chosen)
         local response, why = exchange(library, address, request, asked.began, deadline_s)
         local decision, is_rejected
         if response then

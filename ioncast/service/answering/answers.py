@@ -18,6 +18,8 @@ from predictor.composition.reasons import limit, nothing_known
 # Runs answer for a job with at most this factor between the numbers of processes. For other
 # sizes the phases of a run are scaled, and the model predicts.
 _SAME_SIZE = 2.0
+# Above all numbers that decide on a trial.
+NO_TRIAL = 1 << 32
 # The sources of an answer.
 SOURCES = ("history", "model", "default")
 
@@ -60,10 +62,13 @@ class Pause(NamedTuple):
         return f"{words}: {self.reason}" if self.reason else words
 
 
+# Another number of I/O nodes, which some jobs try: so many of 2³² jobs; its place in `points`; the
+# confidence as JSON; the reason as the inside of a JSON string.
+Trial = tuple[int, int, str, str]
 # A decision for jobs that may get at least so many I/O nodes: that number; the chosen point's
 # place in `points`; the confidence as JSON; the reason as the inside of a JSON string; whether
-# the number of available I/O nodes must be added to the reason.
-Choice = tuple[int, int, str, str, bool]
+# the number of available I/O nodes must be added to the reason; and a trial.
+Choice = tuple[int, int, str, str, bool, Trial | None]
 
 
 class PreparedGroup(NamedTuple):
@@ -113,7 +118,12 @@ Entry = Sequence[PreparedGroup]
 
 
 def answer(
-    entry: Entry, says: str, tasks: int | None, nodes: int | None, available: int | None
+    entry: Entry,
+    says: str,
+    tasks: int | None,
+    nodes: int | None,
+    available: int | None,
+    drawn: int = NO_TRIAL,
 ) -> PreparedAnswer:
     """Choose the answer to a question.
 
@@ -126,6 +136,9 @@ def answer(
         `predictor.matching.same_application.Identity`).
     tasks, nodes, available : int or None
         Processes and compute nodes of the job, and the most I/O nodes that it may get.
+    drawn : int
+        A random number below 2³², which decides whether the job tries another number of I/O
+        nodes; `NO_TRIAL` if it may not.
     """
     group = entry[0] if len(entry) == 1 else _nearest(entry, tasks, nodes)
     asked, source = "", "model" if group.is_scaled else "history"
@@ -136,20 +149,29 @@ def answer(
             asked, source = f", not yet scaled to {tasks}", "model"
             sure = False
     matched = f"{group.runs} of {says}, {group.size}{asked}"
-    for cap, place, confidence, why, names_limit in group.choices:
+    for cap, place, confidence, why, names_limit, trial in group.choices:
         if available is None or available >= cap:
+            if sure and trial is not None and drawn < trial[0]:
+                return _from_point(group, source, *trial[1:3], f"{matched}; {trial[3]}", True)
             end = limit(available) if names_limit and available is not None else ""
-            others = [*group.points[:place], *group.points[place + 1 :]]
-            alternatives = "{" + "},{".join(others) + "}" if others else ""
-            body = (
-                f'{{{group.points[place]},"source":"{source}","alternatives":[{alternatives}],'
-                f'"confidence":{confidence if sure else "null"},'
-                f'"application_id":{group.application_id},'
-                f'"why":"{matched}; {why}{end}"}}'
-            )
-            return PreparedAnswer(body.encode(), group.io_nodes[place], source)
+            words = f"{matched}; {why}{end}"
+            return _from_point(group, source, place, confidence if sure else "null", words, False)
     cause = group.unknown or nothing_known(available)
     return _without_basis(cause, available, group.default, group.application_id, matched)
+
+
+def _from_point(
+    group: PreparedGroup, source: str, place: int, confidence: str, why: str, explored: bool
+) -> PreparedAnswer:
+    """Answer with a point; `why` is the inside of a JSON string."""
+    others = [*group.points[:place], *group.points[place + 1 :]]
+    alternatives = "{" + "},{".join(others) + "}" if others else ""
+    body = (
+        f'{{{group.points[place]},"source":"{source}","alternatives":[{alternatives}],'
+        f'"confidence":{confidence},"explored":{"true" if explored else "false"},'
+        f'"application_id":{group.application_id},"why":"{why}"}}'
+    )
+    return PreparedAnswer(body.encode(), group.io_nodes[place], source)
 
 
 def default_answer(
@@ -227,6 +249,7 @@ def _no_basis(io_nodes: int | None, why: str, application_id: int | None = None)
         "source": "default",
         "alternatives": [],
         "confidence": None,
+        "explored": False,
         "application_id": application_id,
         "why": why,
     }

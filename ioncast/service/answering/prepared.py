@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from ioncast.service.answering.answers import Entry, Pause, PreparedGroup
 
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
-_VERSION = 7
+_VERSION = 8
 _BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 BLOB UNIQUE, entry TEXT NOT NULL);

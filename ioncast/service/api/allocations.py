@@ -167,7 +167,12 @@ def _job(asked: SharingJob, connection: Connection | None) -> JobCurve:
             )
         decided = decision(connection, asked.decision_id)
         nodes = decided.nodes if nodes is None else nodes
-        curve = {io_nodes: expected for io_nodes, expected, *_ in decided.curve}
+        curve = {
+            io_nodes: expected
+            for io_nodes, expected, *_ in decided.curve
+            # A number that is tried stays.
+            if not decided.explored or io_nodes == decided.io_nodes
+        }
     if nodes is None:
         raise InputError(
             "the number of its compute nodes is unknown",

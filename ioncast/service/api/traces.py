@@ -181,6 +181,10 @@ class DecisionItem(BaseModel):
     curve: list[tuple[int, float, float, float]] = Field(
         description="For each number of I/O nodes, the bandwidth in MiB/s: expected, p10 and p90."
     )
+    explored: bool = Field(
+        description="Whether the number was tried, to learn whether it is better than the best"
+        " known one."
+    )
 
 
 class DecisionPage(Page[DecisionItem]):

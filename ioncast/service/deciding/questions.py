@@ -76,5 +76,9 @@ class DecisionAnswer(BaseModel):
         " the share of the application's runs that do this I/O. Null if only runs of very"
         " different sizes are known and the model has not scaled them yet."
     )
+    explored: bool = Field(
+        description="Whether the number is tried, to learn whether it is better than the best"
+        " known one."
+    )
     why: str = Field(description="The reason in a sentence.")
     application_id: int | None = Field(description="The id of the application in the history.")

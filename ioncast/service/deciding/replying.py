@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from werkzeug.wrappers import Request, Response
 
 from ioncast.service.answering.answers import (
+    NO_TRIAL,
     PreparedAnswer,
     answer,
     default_answer,
@@ -41,6 +42,7 @@ ASK, ASK_WITH_SCRIPT = "decisions.ask", "decisions.ask_with_script"
 
 _LOG = logging.getLogger("ioncast.service")
 _TEXT = "text/plain"
+_EXPLORE = "HTTP_IONCAST_EXPLORE"
 
 
 def answer_at_once(
@@ -94,7 +96,9 @@ def ask_with_script(of: Resources, request: Request) -> Response:
     return _answered(of, request, question, [*known, *launched] or [None])
 
 
-def find(of: Resources, question: Question, executables: Sequence[str | None]) -> PreparedAnswer:
+def find(
+    of: Resources, question: Question, executables: Sequence[str | None], drawn: int = NO_TRIAL
+) -> PreparedAnswer:
     """Find the answer for the first program that the history knows, best match first.
 
     Parameters
@@ -105,12 +109,15 @@ def find(of: Resources, question: Question, executables: Sequence[str | None]) -
         The job.
     executables : sequence of str or None
         The programs that the job may run.
+    drawn : int
+        As in `ioncast.service.answering.answers.answer`.
     """
     entries = of.prepared.entries
     for identity in _identities(question, executables):
         entry = entries.get((question.system, identity.key))
         if entry is not None:
-            return answer(entry, identity.says, question.tasks, question.nodes, question.available)
+            asked = question.tasks, question.nodes, question.available
+            return answer(entry, identity.says, *asked, drawn)
     default = of.settings.default_of(question.system)
     unheard_of = None if question.system in entries.systems else question.system
     return default_answer(
@@ -119,10 +126,22 @@ def find(of: Resources, question: Question, executables: Sequence[str | None]) -
 
 
 def _answer_to(
-    of: Resources, question: Question, executables: Sequence[str | None]
+    of: Resources,
+    environ: WSGIEnvironment,
+    number: str,
+    question: Question,
+    executables: Sequence[str | None],
 ) -> PreparedAnswer:
+    """Answer a question; the end of the decision's id, which is random, decides on a trial.
+
+    Only schedulers that will give the job the number ask for trials. They do so with a header,
+    because a service of the version before rejects questions with fields that it does not know.
+    """
     pause = of.prepared.pauses.get(question.system)
-    return find(of, question, executables) if pause is None else paused_answer(pause)
+    if pause is not None:
+        return paused_answer(pause)
+    drawn = int(number[-8:], 16) if environ.get(_EXPLORE) == "yes" else NO_TRIAL
+    return find(of, question, executables, drawn)
 
 
 def _reply_at_once(of: Resources, environ: WSGIEnvironment) -> _Reply | None:
@@ -130,12 +149,14 @@ def _reply_at_once(of: Resources, environ: WSGIEnvironment) -> _Reply | None:
         question = _plain_question(of, environ)
         if question is None:
             return None
-        found = _answer_to(of, question, [question.executable])
+        number = _new_number()
+        found = _answer_to(of, environ, number, question, [question.executable])
     except Exception:
         _LOG.exception("a question that failed is answered once more")
         return None
     as_text = environ.get("HTTP_ACCEPT") == _TEXT
-    return _reply(_decided(of, question, found), found, as_text=as_text)
+    _decided(of, number, question, found)
+    return _reply(number, found, as_text=as_text)
 
 
 def _plain_question(of: Resources, environ: WSGIEnvironment) -> Question | None:
@@ -158,8 +179,10 @@ def _answered(
 ) -> Response:
     accepted = request.headers.get("Accept", JSON)
     as_text = _TEXT in accepted and request.accept_mimetypes.best_match((JSON, _TEXT)) == _TEXT
-    found = _answer_to(of, question, executables)
-    reply = _reply(_decided(of, question, found), found, as_text=as_text)
+    number = _new_number()
+    found = _answer_to(of, request.environ, number, question, executables)
+    _decided(of, number, question, found)
+    reply = _reply(number, found, as_text=as_text)
     return Response(reply.body, reply.status, reply.headers)
 
 
@@ -182,12 +205,10 @@ def _reply(number: str, found: PreparedAnswer, *, as_text: bool) -> _Reply:
     return _Reply("200 OK", headers, str(found.io_nodes).encode())
 
 
-def _decided(of: Resources, question: Question, found: PreparedAnswer) -> str:
-    """Record a decision and return its id."""
-    number = _new_number()
+def _decided(of: Resources, number: str, question: Question, found: PreparedAnswer) -> None:
+    """Record and count a decision."""
     _record(of, number, question, found.body)
     of.counts.decided(found.source)
-    return number
 
 
 def _new_number() -> str:

@@ -190,7 +190,8 @@ class AnswerStep:
 
     def _basis(self, connection: Connection, system: str) -> str:
         """Make a text that changes with the measurements of a system and with its settings."""
-        settings = [self._settings.tolerance_of(system), self._settings.default_of(system)]
+        of = self._settings
+        settings = [of.tolerance_of(system), of.default_of(system), of.explore_of(system)]
         return json.dumps([state_of(connection, system, ""), *settings])
 
 

@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ioncast.service.answering.answers import PreparedGroup
+from ioncast.service.answering.answers import NO_TRIAL, PreparedGroup, Trial
 from ioncast_base.wording import counted
 from predictor.composition import prediction
 from predictor.composition.composing import Point
 from predictor.composition.prediction import Policy
-from predictor.composition.reasons import Chosen, without_limit
+from predictor.composition.reasons import Chosen, trial_in_words, without_limit
+from predictor.learning.trying import worth_trying
 
 # More digits of a bandwidth or a probability mean nothing.
 _DIGITS = 6
+# As in `answers`, with the probability of being within 10 % of the best as the third value.
+_Trial = tuple[int, int, float, str]
+_Choice = tuple[int, int, float, str, bool, _Trial | None]
 
 
 class Decided(NamedTuple):
@@ -25,7 +29,7 @@ class Decided(NamedTuple):
     ----------
     points, io_nodes, unknown, default
         As in `PreparedGroup`.
-    choices : tuple of (int, int, float, str, bool)
+    choices : tuple of tuple
         As in `PreparedGroup`, with the probability of being within 10 % of the best instead of
         the confidence.
     implausible : int
@@ -35,19 +39,22 @@ class Decided(NamedTuple):
 
     points: tuple[str, ...]
     io_nodes: tuple[int, ...]
-    choices: tuple[tuple[int, int, float, str, bool], ...]
+    choices: tuple[_Choice, ...]
     unknown: str | None
     default: int | None
     implausible: int = 0
 
 
-def decide_all(found: prediction.Prediction, policy: Policy) -> Decided:
-    """Decide by a site's policy, for each number of I/O nodes that may be available."""
+def decide_all(found: prediction.Prediction, policy: Policy, explore: float) -> Decided:
+    """Decide by a site's policy, for each number of I/O nodes that may be available.
+
+    `explore` is the mean share of the bandwidth that trying other numbers may cost.
+    """
     choice = found.choice
     return Decided(
         points=tuple(map(_point, choice.curve)),
         io_nodes=tuple(point.io_nodes for point in choice.curve),
-        choices=() if choice.unknown else tuple(_choices(choice, policy)),
+        choices=() if choice.unknown else tuple(_choices(choice, policy, explore)),
         unknown=choice.unknown,
         default=policy.default,
         implausible=len(found.implausible_runs),
@@ -93,12 +100,17 @@ def prepare_group(
         points=decided.points,
         io_nodes=decided.io_nodes,
         choices=tuple(
-            (cap, place, _number(share * within), why, is_cut_off)
-            for cap, place, within, why, is_cut_off in decided.choices
+            (cap, place, _number(share * within), why, is_cut_off, trial and _shared(trial, share))
+            for cap, place, within, why, is_cut_off, trial in decided.choices
         ),
         unknown=decided.unknown,
         default=decided.default,
     )
+
+
+def _shared(trial: _Trial, share: float) -> Trial:
+    jobs, place, within, why = trial
+    return jobs, place, _number(share * within), why
 
 
 def _size(tasks: int, nodes: int | None, runs: int, alike: int, scaled_from: int | None) -> str:
@@ -117,9 +129,7 @@ def _left_out(implausible: int) -> str:
     return f", {counted(implausible, 'bandwidth')} left out as implausible"
 
 
-def _choices(
-    choice: prediction.Choice, policy: Policy
-) -> Iterator[tuple[int, int, float, str, bool]]:
+def _choices(choice: prediction.Choice, policy: Policy, explore: float) -> Iterator[_Choice]:
     io_nodes = [point.io_nodes for point in choice.curve]
     for cap in sorted(io_nodes, reverse=True):
         decision = choice.decide(replace(policy, available=cap))
@@ -127,7 +137,21 @@ def _choices(
         if not isinstance(reason, Chosen) or within is None:
             continue
         place, why = io_nodes.index(reason.io_nodes), json.dumps(without_limit(reason))[1:-1]
-        yield cap, place, within, why, reason.unavailable is not None
+        trial = _trial(choice, place, cap, explore) if explore else None
+        yield cap, place, within, why, reason.unavailable is not None, trial
+
+
+def _trial(choice: prediction.Choice, chosen: int, cap: int, explore: float) -> _Trial | None:
+    """Prepare the trial of another number than the chosen one, with the probability for it."""
+    io_nodes = [point.io_nodes for point in choice.curve]
+    columns = [place for place, number in enumerate(io_nodes) if number <= cap]
+    found = worth_trying(choice.expected_mib_s, choice.scatter, chosen, columns, explore)
+    if found is None:
+        return None
+    enough = 0.9 * choice.expected_mib_s[:, columns].max(axis=1)
+    within = float((choice.expected_mib_s[:, found.place] >= enough).mean())
+    why = trial_in_words(io_nodes[found.place], io_nodes[chosen], found.loss)
+    return int(found.jobs * NO_TRIAL), found.place, within, json.dumps(why)[1:-1]
 
 
 def _point(point: Point) -> str:

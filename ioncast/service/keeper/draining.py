@@ -164,6 +164,8 @@ def _row(line: bytes) -> DecisionRow:
         },
         why=told["why"],
         curve=tuple(sorted(_points(told))),
+        # Lines that an older version wrote have no trials.
+        explored=told.get("explored", False),
     )
 
 

@@ -85,13 +85,14 @@ class Surveys:
         nodes: int | None,
         earlier: Sequence[EarlierRun],
         policy: Policy,
+        explore: float,
     ) -> Decided:
         """Decide for some phases; the decisions for the same phases are made once."""
         return _kept(
             self._decided,
             (system, _digest(phases, nodes, earlier, policy)),
             lambda: decide_all(
-                self._prediction(connection, system, phases, nodes, earlier), policy
+                self._prediction(connection, system, phases, nodes, earlier), policy, explore
             ),
             most=_MOST_DECIDED,
         )
@@ -322,6 +323,7 @@ class Preparing:
             nodes,
             [] if is_scaled else self._earlier(alike, runs),
             policy,
+            self._settings.explore_of(system),
         )
         return prepare_group(
             decided,

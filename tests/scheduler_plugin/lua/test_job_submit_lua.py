@@ -838,9 +838,15 @@ def test_the_service_is_told_that_it_shall_hang_up(controller: Controller) -> No
         b"Host: localhost",
         b"Accept: text/plain",
         b"Connection: close",
+        b"Ioncast-Explore: yes",
         b"",
         b"",
     ]
+
+
+def test_a_job_that_keeps_its_number_tries_none(controller: Controller) -> None:
+    controller.submit(mode="shadow")
+    assert b"Ioncast-Explore" not in controller.requests[0]
 
 
 @given(text=NAMES)
@@ -890,6 +896,7 @@ def test_with_a_token_the_script_is_sent(controller: Controller) -> None:
         b"Host: localhost",
         b"Accept: text/plain",
         b"Connection: close",
+        b"Ioncast-Explore: yes",
         b"Authorization: Bearer ion_abc",
         b"Content-Type: application/json",
         b"Content-Length: %d" % len(body),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import timeit
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from ioncast.service.answering.answers import (
+    NO_TRIAL,
     Entry,
     PreparedAnswer,
     PreparedGroup,
@@ -61,7 +63,7 @@ def predicted(cells: dict[int, float] | None = None, tasks: int = 16) -> Predict
 POLICY = Policy(tolerance=0.05, default=3)
 
 
-def group(prediction: Prediction | None = None, **told: Any) -> PreparedGroup:
+def group(prediction: Prediction | None = None, explore: float = 0.0, **told: Any) -> PreparedGroup:
     values: dict[str, Any] = {
         "tasks": 16,
         "nodes": 8,
@@ -70,7 +72,7 @@ def group(prediction: Prediction | None = None, **told: Any) -> PreparedGroup:
         "alike": 5,
         "share": 1.0,
     }
-    decided = decide_all(prediction or predicted(), POLICY)
+    decided = decide_all(prediction or predicted(), POLICY, explore)
     return prepare_group(decided, **(values | told))
 
 
@@ -79,9 +81,10 @@ def asked(
     tasks: int | None = 16,
     nodes: int | None = 8,
     available: int | None = None,
+    drawn: int = NO_TRIAL,
 ) -> dict[str, Any]:
     """Read the answer's fields, and check that they are the documented ones."""
-    found = answer(entry, SAYS, tasks, nodes, available)
+    found = answer(entry, SAYS, tasks, nodes, available, drawn)
     return fields(found)
 
 
@@ -103,6 +106,29 @@ def test_an_answer_is_the_decision_for_what_is_available(available: int | None) 
     assert found["confidence"] == pytest.approx(decision.within_10_percent, abs=1e-5)
     assert found["why"].endswith(f"; {decision.why}")
     assert (found["source"], found["application_id"]) == ("history", 7)
+
+
+def test_some_jobs_try_a_number_that_may_be_better() -> None:
+    """Benchmarks with unknown fsync do not tell which of two numbers is the best."""
+    unsure = predicted({0: 100.0, 4: 97.0, 8: 60.0})
+    entry = [group(unsure, explore=0.01)]
+    usual = asked(entry)
+    tried = asked(entry, drawn=0)
+    assert (usual["explored"], tried["explored"]) == (False, True)
+    assert (usual["io_nodes"], tried["io_nodes"]) == (0, 4)
+    assert "tried, because" in tried["why"]
+    assert re.search("better than direct access; [34]% less is expected$", tried["why"])
+    numbers = {each["io_nodes"] for each in [tried, *tried["alternatives"]]}
+    assert numbers == {each["io_nodes"] for each in [usual, *usual["alternatives"]]}
+    least = next(
+        drawn for drawn in range(0, NO_TRIAL, 1 << 24) if asked(entry, drawn=drawn) == usual
+    )
+    loss = 1 - tried["expected_mib_s"] / usual["expected_mib_s"]
+    assert least / 2**32 == pytest.approx(min(0.25, 0.01 / max(loss, 1e-9)), rel=0.3)
+    # Of another size it is not sure what the job will do.
+    assert not asked(entry, tasks=1000, drawn=0)["explored"]
+    assert asked([group(unsure)], drawn=0) == usual
+    assert asked(entry, available=3, drawn=0)["io_nodes"] == 0
 
 
 def test_alternatives_are_all_other_numbers_of_io_nodes() -> None:

@@ -59,7 +59,10 @@ def entry(number: int, *sizes: int) -> Entry:
                 '"io_nodes":8,"expected_mib_s":1.4,"p10_mib_s":1.0,"p90_mib_s":2.0',
             ),
             io_nodes=(4, 8),
-            choices=((8, 0, "0.9", f"because of {number}", False), (4, 0, "0.9", "so", False)),
+            choices=(
+                (8, 0, "0.9", f"because of {number}", False, (1 << 30, 1, "0.5", "to try it")),
+                (4, 0, "0.9", "so", False, None),
+            ),
             unknown=None,
             default=None,
         )

@@ -41,7 +41,7 @@ def connection(testbed: DataSet, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def decided(surveys: Surveys, connection: Connection, phases: Sequence[Phase]) -> Decided:
-    return surveys.decided(connection, "testbed", phases, 8, [], Policy())
+    return surveys.decided(connection, "testbed", phases, 8, [], Policy(), 0.0)
 
 
 def test_runs_of_the_same_i_o_share_a_decision(connection: Connection, testbed: DataSet) -> None:

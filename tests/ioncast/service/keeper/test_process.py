@@ -31,7 +31,7 @@ from benchdb.store.credentials import digest
 from benchdb.store.database import open_database, opened_database, transaction
 from benchdb.store.fitted_models import stored_model
 from benchdb.store.tokens import add_token, revoke_token
-from ioncast.service.answering.answers import answer
+from ioncast.service.answering.answers import NO_TRIAL, answer
 from ioncast.service.answering.prepared import Heartbeat, Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder
 from ioncast.service.keeper import (
@@ -46,7 +46,7 @@ from ioncast.service.keeper import process as keeper
 from ioncast.service.keeper.preparing import Prepared, Preparing
 from ioncast.service.keeper.process import Keeper
 from ioncast.service.running.background import lock_file
-from ioncast.service.settings import Settings
+from ioncast.service.settings import Settings, SystemSettings
 from ioncast_base.errors import DatabaseError
 from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict
@@ -166,12 +166,13 @@ class Site:
         executable: str | None = "/opt/bin/hacc_io",
         user: str | None = "ada",
         name: str | None = "night",
+        drawn: int = NO_TRIAL,
     ) -> dict[str, Any] | None:
         """Answer as a worker; None if no entry fits."""
         for identity in identities(executable, user, name):
             entry = self.reader.entries.get(("here", identity.key))
             if entry is not None:
-                found = answer(entry, identity.says, tasks, nodes, None)
+                found = answer(entry, identity.says, tasks, nodes, None, drawn)
                 return dict(json.loads(found.body))
         return None
 
@@ -191,6 +192,7 @@ def line(number: str, told: dict[str, Any], tasks: int = 16, **query: Any) -> by
 
 
 UNKNOWN: dict[str, Any] = {
+    "explored": False,
     "io_nodes": 4,
     "source": "default",
     "expected_mib_s": None,
@@ -354,6 +356,52 @@ def test_an_outcome_without_a_log_corrects_it_too(site: Site, spool: SpoolWriter
     after = site.ask()
     assert after is not None
     assert after["expected_mib_s"] > before["expected_mib_s"]
+
+
+def test_what_one_number_taught_is_not_forgotten_for_another(site: Site) -> None:
+    """Ten runs with 8 I/O nodes got 30 MiB/s, and more than 50 later ones with none get 26."""
+    site.measure()
+    site.run()
+    for number in range(70):
+        io_nodes, got_mib_s = (8, 30.0) if number < 10 else (0, 26.0)
+        site.run(
+            io_nodes=io_nodes,
+            bandwidth_mib_s=got_mib_s,
+            started=f"2026-10-01T{number // 60:02d}:{number % 60:02d}:00+00:00",
+        )
+    site.seconds()
+    found = site.ask()
+    assert found is not None
+    assert found["io_nodes"] > 0
+    expected = {each["io_nodes"]: each["expected_mib_s"] for each in found["alternatives"]}
+    assert expected[8] == pytest.approx(30, rel=0.05)
+    assert expected[0] == pytest.approx(26, rel=0.05)
+
+
+def test_a_site_may_let_some_jobs_try_another_number(
+    settings: Settings, spool: SpoolWriter
+) -> None:
+    exploring = {"here": SystemSettings(explore=0.01)}
+    site = Site(settings.model_copy(update={"systems": exploring}))
+    site.measure()
+    # All runs had 4 I/O nodes, so 8 may be better for this application.
+    for _ in range(3):
+        site.run(io_nodes=4, bandwidth_mib_s=97.0)
+    site.seconds()
+    usual, tried = site.ask(), site.ask(drawn=0)
+    assert usual is not None and tried is not None
+    assert (usual["explored"], tried["explored"]) == (False, True)
+    assert tried["io_nodes"] != usual["io_nodes"]
+    spool.append(line("d1", tried))
+    site.seconds()
+    stored = site.read(decision, "d1")
+    assert (stored.explored, stored.io_nodes, stored.why) == (
+        True,
+        tried["io_nodes"],
+        tried["why"],
+    )
+    assert len(stored.curve) == len(CURVE)
+    site.keeper.close()
 
 
 def test_an_implausible_outcome_changes_no_answer_but_its_reason(
