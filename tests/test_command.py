@@ -929,7 +929,7 @@ def test_a_prediction_is_the_same_as_json_and_as_a_table(filled: Path) -> None:
     record = predicted(HACC, filled, "--nodes", "8")
     assert list(record) == [
         *("system", "job", "nodes", "nodes_source", "curve", "best", "decision"),
-        *("earlier_run", "phases", "warnings"),
+        *("own_run", "earlier_run", "phases", "warnings"),
     ]
     assert record["system"] == "testbed"
     assert [point["io_nodes"] for point in record["curve"]] == [0, 1, 2, 4, 8]
@@ -939,6 +939,7 @@ def test_a_prediction_is_the_same_as_json_and_as_a_table(filled: Path) -> None:
         assert re.search(
             rf"^{point['io_nodes']}\s+{mean}\s.*\b{point['basis']}$", table, re.MULTILINE
         )
+    assert table.splitlines()[0] == record["own_run"]["in_words"]
     assert f"best: {record['best']['io_nodes']} I/O nodes" in table
     decision = record["decision"]
     assert f"decision: {decision['io_nodes']} I/O nodes ({decision['why']})" in table

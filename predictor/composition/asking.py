@@ -15,6 +15,7 @@ from benchdb.store.systems import measured_systems, require_system
 from ioncast_base.errors import DatabaseError, InputError, IoncastError, UnknownNameError, as_option
 from ioncast_base.wording import alike_first, listed
 from ior_configs import IorConfig
+from predictor.composition.plausible import own_run
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
 from predictor.matching.configurations import configuration
@@ -125,7 +126,7 @@ def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
     nodes = job_nodes(asked.nodes, found.nodes)
     wanted = configurations_of(found.phases, nodes.number)
     knowledge, limits = read_knowledge(frontend, asked.system, wanted, asked.engine)
-    prediction = predict(
+    predicted = predict(
         found.phases,
         knowledge,
         system=asked.system,
@@ -134,9 +135,21 @@ def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
         ran_with=asked.ran_with,
         policy=asked.policy,
     )
+    prediction = beside_own_run(predicted, asked)
     warnings = (*found.warnings, *nodes.warnings, *limits, *prediction.warnings)
     job = found.job if prediction.job is None else prediction.job
     return replace(prediction, job=job, nodes=nodes, warnings=warnings)
+
+
+def beside_own_run(prediction: Prediction, asked: Asked) -> Prediction:
+    """Compare a prediction with the run of its phases."""
+    known = [
+        matched.phase
+        for matched in prediction.phases
+        if any(found.curve for _, found in matched.parts)
+    ]
+    own = own_run(known, prediction.uncorrected, asked.ran_with)
+    return replace(prediction, own_run=own)
 
 
 def configurations_of(phases: Iterable[Phase], nodes: int | None) -> list[IorConfig]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from ioncast_base.offline_pages import bullets, laid_out, paragraph, write_page
-from ioncast_base.wording import in_words
+from ioncast_base.wording import in_words, sentence
 from predictor.composition.drawing import X_AXIS, Y_AXIS, curve
 from predictor.composition.explanation import explain
 from predictor.composition.prediction import Prediction
@@ -53,7 +53,9 @@ def write_html(
         When the file cannot be written.
     """
     decision, *reasons = explain(prediction)
+    own = prediction.own_run
     parts = [
+        *([paragraph(sentence(own.in_words))] if own else []),
         paragraph(_best(prediction)),
         paragraph(f"Decision: {decision}"),
         *([curve_figure(prediction, measured)] if prediction.curve else []),

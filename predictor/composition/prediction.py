@@ -37,7 +37,7 @@ from predictor.composition.matched_work import (
     matches_of,
     tasks_of,
 )
-from predictor.composition.plausible import is_implausible
+from predictor.composition.plausible import OwnRun, is_implausible
 from predictor.learning.posterior import Outcome
 from predictor.matching.configurations import MatchedPhase, MatchKey
 from predictor.matching.job_nodes import JobNodes
@@ -160,6 +160,10 @@ class Prediction:
         The points and draws of the decision, to decide by other policies.
     nodes : JobNodes
         The number of compute nodes of the job, and where it comes from.
+    uncorrected : Composition or None
+        The draws before earlier runs corrected them; None if nothing is known.
+    own_run : OwnRun or None
+        The run of the phases beside the prediction, where `predictor.composition.asking` compared.
     """
 
     system: str
@@ -173,6 +177,8 @@ class Prediction:
     choice: Choice = field(compare=False, repr=False)
     nodes: JobNodes = field(default_factory=JobNodes)
     implausible_runs: tuple[EarlierRun, ...] = ()
+    uncorrected: Composition | None = field(default=None, compare=False, repr=False)
+    own_run: OwnRun | None = None
 
     @property
     def earlier(self) -> EarlierRun | None:
@@ -296,8 +302,8 @@ def predict_together(
     left_out = {run for run, _ in implausible}
     runs = tuple(run for run in runs if run not in left_out)
     predictions = []
-    for one, before, after in zip(
-        found, composed, _corrected(composed, doubted, runs), strict=True
+    for one, before, wider, after in zip(
+        found, composed, doubted, _corrected(composed, doubted, runs), strict=True
     ):
         curve, expected, scatter = _curve(one, after)
         own = estimates if before is None or after is None else _scaled(estimates, before, after)
@@ -320,6 +326,7 @@ def predict_together(
                 ),
                 choice=choice,
                 implausible_runs=tuple(run for run, _ in implausible),
+                uncorrected=wider,
             )
         )
     return predictions

@@ -10,13 +10,17 @@ from tabulate import tabulate
 
 from ioncast_base.wording import counted, size
 from predictor.composition.decision import decision_record
+from predictor.composition.plausible import own_run_record
 from predictor.composition.prediction import EarlierRun, Prediction
 from predictor.matching.configurations import Match
 from summario.phases.tables import to_record, whole
 
 
 def to_text(prediction: Prediction, emphasised: Callable[[str], str] = str) -> str:
-    """Show a prediction to people: matches, curve and decision; `emphasised` marks the choices."""
+    """Show a prediction to people: its own run, matches, curve, decision.
+
+    `emphasised` marks the choices.
+    """
     shows_fidelity = any(
         found.fidelity is not None for matched in prediction.phases for _, found in matched.parts
     )
@@ -56,7 +60,8 @@ def to_text(prediction: Prediction, emphasised: Callable[[str], str] = str) -> s
     # Without a prediction there is no decision for the same reason, so say it once.
     if decided or best.io_nodes is not None:
         lines.append(f"{emphasised(decided) if decided else 'no decision'} ({decision.why})")
-    return "\n\n".join([*blocks, "\n".join(lines)])
+    own = [prediction.own_run.in_words] if prediction.own_run else []
+    return "\n\n".join([*own, *blocks, "\n".join(lines)])
 
 
 def _choice(name: str, io_nodes: int | None) -> str | None:
@@ -94,6 +99,7 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
         "curve": [asdict(point) for point in prediction.curve],
         "best": asdict(prediction.best),
         "decision": decision_record(prediction.decision),
+        "own_run": own_run_record(prediction.own_run),
         "earlier_run": _earlier_run(prediction.earlier),
         "phases": [
             {

@@ -15,6 +15,8 @@ def traces(
     then: Sequence[Point],
     colours: Colours = PRINTED,
     changed: Colours = CHANGED,
+    *,
+    name: str = "today",
 ) -> list[Trace]:
     """Draw the curve of a run and that of the changed run, with their intervals.
 
@@ -24,8 +26,10 @@ def traces(
         The curves.
     colours, changed : Colours
         The colours of today's curve and of the changed one.
+    name : str
+        The name of today's curve, from `advice_words.name_of_today`.
     """
-    return [*_curve(today, "today", colours), *_curve(then, "then", changed)]
+    return [*_curve(today, name, colours), *_curve(then, "then", changed)]
 
 
 def _curve(points: Sequence[Point], name: str, colours: Colours) -> list[Trace]:

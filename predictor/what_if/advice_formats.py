@@ -10,6 +10,7 @@ from tabulate import tabulate
 
 from ioncast_base.wording import counted
 from predictor.composition.decision import decision_record
+from predictor.composition.plausible import own_run_record
 from predictor.composition.prediction import Prediction
 from predictor.what_if.advice_words import (
     LEGEND,
@@ -57,6 +58,7 @@ def to_json(advised: Advised) -> dict[str, Any]:
         "nodes": today.nodes.number,
         "nodes_source": today.nodes.source,
         "today": _prediction_record(today),
+        "own_run": own_run_record(today.own_run),
         "advice": [
             {
                 "keys": list(advice.keys),

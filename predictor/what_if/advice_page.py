@@ -21,7 +21,9 @@ from predictor.what_if.advice_drawing import traces
 from predictor.what_if.advice_words import (
     LEGEND,
     conclusion,
+    is_contradicted,
     name_of,
+    name_of_today,
     rows,
     sentence,
     to_measure,
@@ -77,5 +79,6 @@ def _begun(clause: str) -> str:
 
 def _figure(today: Prediction, then: Prediction) -> go.Figure:
     numbers = sorted({point.io_nodes for each in (today, then) for point in each.curve})
-    figure = go.Figure(traces(today.curve, then.curve))
+    name = name_of_today(is_contradicted=is_contradicted(today))
+    figure = go.Figure(traces(today.curve, then.curve, name=name))
     return laid_out(figure, height=_HEIGHT, xaxis=by_io_nodes(numbers), yaxis=Y_AXIS)

@@ -11,7 +11,8 @@ from predictor.what_if.attempts import NAMES
 from predictor.what_if.gains import Span, decided
 
 LEGEND = (
-    "now, then: MiB/s with the decision, and p10 to p90 of a run",
+    "now, then: MiB/s with the decision, and p10 to p90 of a run; predicted: as now, but the run in"
+    " the log contradicts it",
     "saves: seconds of I/O in a run; p10 to p90 hold four of five expected savings",
     "rests on: the weakest match of the I/O that changes; log: the pauses in the log",
 )
@@ -51,14 +52,26 @@ def sentence(today: Prediction, advice: Advice) -> str:
 
 
 def today_in_words(today: Prediction) -> str:
-    """Tell the bandwidth and the time of the run as it is."""
-    point = decided(today)
+    """Tell the bandwidth and the time of the run as it is, also those of its log."""
+    point, own = decided(today), today.own_run
+    beside = f"; {own.in_words}" if own else ""
     if point is None:
-        return f"today: no prediction ({today.decision.why})"
+        return f"today: no prediction ({today.decision.why}){beside}"
+    name = name_of_today(is_contradicted=is_contradicted(today))
     return (
-        f"today: {_bandwidth(today)} MiB/s with {in_words(point.io_nodes)},"
-        f" {_seconds(point.time_s)} of I/O in a run"
+        f"{name}: {_bandwidth(today)} MiB/s with {in_words(point.io_nodes)},"
+        f" {_seconds(point.time_s)} of I/O in a run{beside}"
     )
+
+
+def name_of_today(*, is_contradicted: bool) -> str:
+    """Name the curve of the run as it is: a prediction that its log contradicts is not today's."""
+    return "predicted" if is_contradicted else "today"
+
+
+def is_contradicted(today: Prediction) -> bool:
+    """Whether the run in the log contradicts a prediction."""
+    return today.own_run is not None and today.own_run.is_contradiction
 
 
 def rows(advised: Advised) -> Iterator[dict[str, str]]:
@@ -78,7 +91,7 @@ def _row(today: Prediction, advice: Advice, saved: Span) -> dict[str, str]:
         "advice": name_of(advice),
         "checks": " ".join(advice.codes),
         "result": advice.verdict,
-        "MiB/s now": _bandwidth(today),
+        "predicted" if is_contradicted(today) else "MiB/s now": _bandwidth(today),
         "then": _bandwidth(advice.then) if advice.then else "",
         "saves s": in_digits(saved.expected),
         "p10 to p90": f"{in_digits(saved.p10)} to {in_digits(saved.p90)}",

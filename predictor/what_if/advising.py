@@ -8,7 +8,13 @@ from functools import cache
 from typing import Literal, get_args
 
 from ior_configs import IorConfig
-from predictor.composition.asking import Asked, Frontend, configurations_of, read_measured_basis
+from predictor.composition.asking import (
+    Asked,
+    Frontend,
+    beside_own_run,
+    configurations_of,
+    read_measured_basis,
+)
 from predictor.composition.prediction import Prediction, predict, predict_together
 from predictor.matching.configurations import Match
 from predictor.matching.job_nodes import job_nodes
@@ -146,7 +152,7 @@ def try_all(
     asked : Asked
         The question; its compute nodes are those of the job, or None.
     """
-    today = predict(
+    predicted = predict(
         phases,
         knowledge,
         system=asked.system,
@@ -155,6 +161,7 @@ def try_all(
         ran_with=asked.ran_with,
         policy=asked.policy,
     )
+    today = beside_own_run(predicted, asked)
     advice = [_tried(phases, knowledge, attempt, asked) for attempt in attempts]
     operations = hints.operations_of("asynchronous")
     saved = hidden_seconds(phases, today, operations)
@@ -182,7 +189,7 @@ def _tried(phases: Sequence[Phase], knowledge: Knowledge, attempt: Attempt, aske
     nothing = Advice(attempt.keys, attempt.codes, "not known", unmeasured=unmeasured)
     if changed == tuple(phases):
         return nothing
-    today, then = predict_together(
+    predicted, then = predict_together(
         [phases, changed],
         knowledge,
         system=asked.system,
@@ -191,6 +198,7 @@ def _tried(phases: Sequence[Phase], knowledge: Knowledge, attempt: Attempt, aske
         ran_with=asked.ran_with,
         policy=asked.policy,
     )
+    today = beside_own_run(predicted, asked)
     rests_on = _different_matches(today, then, phases, changed)
     weakest = max((found.kind for found in rests_on), key=_KINDS.index)
     saved = saved_seconds(today, then)

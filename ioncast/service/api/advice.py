@@ -10,6 +10,7 @@ from pydantic import Field
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.api.predictions import (
     Answered,
+    OwnRunAnswer,
     PredictedDecision,
     PredictedPoint,
     PredictionOfLog,
@@ -103,6 +104,9 @@ class AdviceAnswer(Answered):
         description="given: with the question. log: from the host names in the log."
     )
     today: AdvisedCurve
+    own_run: OwnRunAnswer | None = Field(
+        description="The run in the log, beside the prediction of today."
+    )
     advice: list[AdviceItem] = Field(
         description="Faster, unsure, slower, not known; of each the largest expected gain first."
     )

@@ -263,6 +263,31 @@ class EarlierRunAnswer(Answered):
     bandwidth_mib_s: float
 
 
+class ExpectedShare(Answered):
+    """The share of the expected runs with a number of I/O nodes that are slower than the run."""
+
+    io_nodes: int
+    slower: float
+
+
+class OwnRunAnswer(Answered):
+    """The run in the log, beside the prediction that it did not correct."""
+
+    bandwidth_mib_s: float = Field(
+        description="The bytes of the phases that have a benchmark, over the time of these phases."
+    )
+    expected: list[ExpectedShare] = Field(
+        description="For the number of I/O nodes that the run had; if it is not known, for each."
+    )
+    is_contradiction: bool = Field(
+        description="Fewer than one of 100 expected runs are as fast, or as slow, with each number."
+    )
+    is_impossible: bool = Field(
+        description="With each number the bandwidth is more than 10 times the p90."
+    )
+    in_words: str
+
+
 class PredictionAnswer(Answered):
     """A prediction, as `ioncast predict --format json --explain` prints it."""
 
@@ -275,6 +300,9 @@ class PredictionAnswer(Answered):
     curve: list[PredictedPoint]
     best: PredictedBest
     decision: PredictedDecision
+    own_run: OwnRunAnswer | None = Field(
+        description="null if nothing was predicted, or the log has no times."
+    )
     earlier_run: EarlierRunAnswer | None
     phases: list[dict[str, Any]] = Field(
         description="Each phase with the benchmarks that its parts were matched to."

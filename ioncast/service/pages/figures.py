@@ -59,10 +59,10 @@ def curve_figure(
     return figure(drawn, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
-def gain_figure(today: Sequence[Point], then: Sequence[Point]) -> Figure:
-    """Draw the curve of a run beside the curve of the run that follows advice."""
+def gain_figure(today: Sequence[Point], then: Sequence[Point], name: str) -> Figure:
+    """Draw the curve of a run, with its name, beside that of the run that follows advice."""
     order = sorted({point.io_nodes for point in (*today, *then)})
-    drawn = traces(today, then, SCREEN, _CHANGED)
+    drawn = traces(today, then, SCREEN, _CHANGED, name=name)
     return figure(
         # The bands need no entry of the legend, which has little room on a phone.
         [each | {"showlegend": "fill" not in each} for each in drawn],

@@ -160,7 +160,8 @@ class PredictionShown:
     expected : str or None
         The expected bandwidth in words.
     said : tuple of str
-        Sentences that compare the decision with other numbers of I/O nodes.
+        Sentences that compare the prediction with the run in the log, and the decision with other
+        numbers of I/O nodes.
     why, warnings : tuple of str
         Reasons and limits, in sentences.
     curve : Figure or None
@@ -252,7 +253,7 @@ def prediction_shown(
     return PredictionShown(
         headline=_headline(decided),
         expected=_expected(speed.mean, speed.p10, speed.p90) if speed else None,
-        said=tuple(_said(curve, decided, ran_with, measured)),
+        said=(*_beside_own_run(record), *_said(curve, decided, ran_with, measured)),
         why=tuple(record["explanation"]),
         warnings=tuple(record["warnings"]),
         curve=figure,
@@ -391,6 +392,11 @@ def _said(
             f" {bandwidth(means_mib_s[slowest])}."
         )
     return told
+
+
+def _beside_own_run(record: Mapping[str, Any]) -> list[str]:
+    own = record["own_run"]
+    return [sentence(own["in_words"])] if own else []
 
 
 def _left_out(implausible: Sequence[tuple[int, float]]) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
+from predictor.composition.asking import Asked, beside_own_run
 from predictor.composition.explanation import explain
 from predictor.composition.plots import curve_figure, write_html
 from predictor.composition.prediction import Policy, Prediction, predict
@@ -110,6 +111,12 @@ def test_the_page_says_what_is_decided_and_why(prediction: Prediction, tmp_path:
     assert reasons
     for line in (*reasons, *prediction.warnings):
         assert f"<li>{line}</li>" in page
+
+
+def test_the_page_begins_with_the_run_in_the_log(prediction: Prediction, tmp_path: Path) -> None:
+    write_html(beside_own_run(prediction, Asked("here", nodes=8)), tmp_path / "curve.html")
+    page = html.unescape((tmp_path / "curve.html").read_text(encoding="utf-8"))
+    assert page.index("<p>The run in the log got 64 MiB/s, faster than ") < page.index("<p>Best: ")
 
 
 def test_an_empty_prediction_can_be_drawn(tmp_path: Path) -> None:

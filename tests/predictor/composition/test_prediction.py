@@ -58,7 +58,7 @@ def test_the_json_has_the_shape_that_programs_rely_on(
     )
     assert list(record) == [
         *("system", "job", "nodes", "nodes_source", "curve", "best", "decision"),
-        *("earlier_run", "phases", "warnings"),
+        *("own_run", "earlier_run", "phases", "warnings"),
     ]
     assert (record["system"], record["job"]) == ("here", 1)
     for point in record["curve"]:

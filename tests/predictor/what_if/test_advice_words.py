@@ -11,7 +11,13 @@ from benchdb.measurements.curves import Curve
 from predictor.composition.asking import Asked
 from predictor.model.system_model import Knowledge
 from predictor.what_if.advice_formats import to_text
-from predictor.what_if.advice_words import conclusion, sentence, to_measure
+from predictor.what_if.advice_words import (
+    conclusion,
+    rows,
+    sentence,
+    to_measure,
+    today_in_words,
+)
 from predictor.what_if.advising import Advised, try_all
 from predictor.what_if.attempts import Hints, attempts_of
 from predictor.what_if.gains import Span
@@ -50,6 +56,22 @@ def test_a_loss_is_said_as_such(a_phase: MakePhase, a_curve: MakeCurve, small: C
         "takes 2 s more than 2 s in a run (2 to 2 s): 16 instead of 32 MiB/s, with 4 I/O nodes"
     )
     assert conclusion(advised) == "no advice is sure to help"
+
+
+def test_a_prediction_is_that_of_today_only_if_the_run_agrees(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    phase = a_phase((1024, 64 * MIB))
+    larger = a_curve({4: (640.0,)})
+    for runs, name, column in (
+        ((50.0, 60.0, 70.0, 80.0), "today", "MiB/s now"),
+        ((20.0, 30.0), "predicted", "predicted"),
+    ):
+        advised = advise([phase], [a_curve({4: runs}, transfer_size=64 * KIB), larger], "P06")
+        told = today_in_words(advised.today)
+        assert told.startswith(f"{name}: ")
+        assert "; the run in the log got 64 MiB/s, faster than " in told
+        assert column in next(rows(advised))
 
 
 def test_hidden_io_is_no_part_of_the_predicted_time(a_phase: MakePhase, small: Curve) -> None:

@@ -17,6 +17,7 @@ from ioncast.service.pages.shown_prediction import point_of
 from ioncast.service.sandbox.insight_documents import with_advice
 from ioncast_base.wording import counted, in_digits
 from predictor.composition.composing import Bandwidth, Point
+from predictor.what_if.advice_words import name_of_today
 
 _T = TypeVar("_T")
 
@@ -57,7 +58,7 @@ class GainRow:
     saved_seconds : dict or None
         The seconds that the run saves with this number: `p10`, `expected` and `p90`.
     decides : tuple of str
-        "today" or "then" if it is the decision.
+        The names of the curves whose decision it is.
     """
 
     io_nodes: int
@@ -88,6 +89,8 @@ class CauseShown:
         The advice, and its gain in words that follow it; empty if they are not known.
     notes : tuple of str
         Sentences about the basis of the gain.
+    today : str
+        The name of the run as it is: "today", or "predicted" if its log contradicts it.
     figure : Figure or None
         The curves today and then.
     rows : tuple of GainRow
@@ -110,6 +113,7 @@ class CauseShown:
     name: str
     sentence: str
     notes: tuple[str, ...]
+    today: str
     figure: Figure | None
     rows: tuple[GainRow, ...]
     unknown: str
@@ -184,10 +188,12 @@ def _conclusion(causes: Sequence[Cause], *, has_checks: bool) -> str:
 def _cause(cause: Cause, known: Mapping[str, Any]) -> CauseShown:
     found = sorted(map(finding_shown, cause.findings), key=_severity)
     advice = cause.advice
+    own = known.get("own_run")
+    today = name_of_today(is_contradicted=own is not None and own["is_contradiction"])
     rows: tuple[GainRow, ...] = ()
     measure: list[str] = []
     if advice is not None:
-        rows = tuple(_rows(known["today"], advice))
+        rows = tuple(_rows(known["today"], advice, today))
         measure = [_command(one) for one in advice["measure"]]
     is_pair = advice is not None and len(advice["keys"]) > 1
     title, to_do = _named(found, advice)
@@ -202,7 +208,8 @@ def _cause(cause: Cause, known: Mapping[str, Any]) -> CauseShown:
         name=advice["name"] if advice else "",
         sentence=advice["sentence"] if advice and advice["saved_seconds"] else "",
         notes=tuple(_notes(advice)) if advice else (),
-        figure=_figure(known["today"], advice["then"]) if advice and rows else None,
+        today=today,
+        figure=_figure(known["today"], advice["then"], today) if advice and rows else None,
         rows=rows,
         unknown=_why_unknown(advice) if advice else "",
         measure=tuple(measure[:_MOST_BENCHMARKS]),
@@ -265,14 +272,14 @@ def _command(missing: Mapping[str, Any]) -> str:
     return f"{missing['configuration']}{on}"
 
 
-def _rows(today: Mapping[str, Any], advice: Mapping[str, Any]) -> Iterator[GainRow]:
+def _rows(today: Mapping[str, Any], advice: Mapping[str, Any], name: str) -> Iterator[GainRow]:
     """Yield the rows of both curves; nothing without another curve."""
     then = advice["then"]
     if then is None:
         return
     here, there = _by_number(today), _by_number(then)
     saved = {span["io_nodes"]: span for span in advice["saved_by_io_nodes"]}
-    decided = {"today": today["decision"]["io_nodes"], "then": then["decision"]["io_nodes"]}
+    decided = {name: today["decision"]["io_nodes"], "then": then["decision"]["io_nodes"]}
     for n in sorted(here.keys() | there.keys()):
         yield GainRow(
             io_nodes=n,
@@ -283,8 +290,8 @@ def _rows(today: Mapping[str, Any], advice: Mapping[str, Any]) -> Iterator[GainR
         )
 
 
-def _figure(today: Mapping[str, Any], then: Mapping[str, Any]) -> Figure:
-    return gain_figure(list(_by_number(today).values()), list(_by_number(then).values()))
+def _figure(today: Mapping[str, Any], then: Mapping[str, Any], name: str) -> Figure:
+    return gain_figure(list(_by_number(today).values()), list(_by_number(then).values()), name)
 
 
 def _by_number(prediction: Mapping[str, Any]) -> dict[int, Point]:

@@ -64,10 +64,18 @@ def names(causes: list[Cause]) -> list[str]:
 
 
 def shown(
-    findings: list[dict[str, Any]] | None, advised: list[dict[str, Any]] | str
+    findings: list[dict[str, Any]] | None,
+    advised: list[dict[str, Any]] | str,
+    *,
+    is_contradiction: bool = False,
 ) -> CausesShown:
     checks = None if findings is None else {"libraries": ["posix"], "findings": findings}
-    known = advised if isinstance(advised, str) else {"today": prediction(1), "advice": advised}
+    own = {"is_contradiction": is_contradiction}
+    known = (
+        advised
+        if isinstance(advised, str)
+        else {"today": prediction(1), "own_run": own, "advice": advised}
+    )
     return causes_shown(checks, known)
 
 
@@ -160,6 +168,16 @@ def test_a_gain_has_both_curves_as_a_figure_and_as_rows() -> None:
     ]
     assert rows == [(0, 30, 60, ()), (4, 60, 120, ("today",)), (8, 50, 100, ("then",))]
     assert cause.rows[0].saved_seconds == {"io_nodes": 0, "p10": 1, "expected": 2, "p90": 3}
+
+
+def test_a_prediction_that_the_run_contradicts_is_not_todays() -> None:
+    larger = advice("larger", codes="P06", saved=2)
+    cause = only(shown([finding("P06")], [larger], is_contradiction=True))
+    assert cause.figure is not None
+    names = [each["name"] for each in cause.figure["data"] if each["mode"] == "lines+markers"]
+    assert names == ["predicted", "then"]
+    assert cause.today == "predicted"
+    assert {name for row in cause.rows for name in row.decides} == {"predicted", "then"}
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ def predicted(
         ],
         "best": {"io_nodes": decided},
         "decision": {"io_nodes": decided},
+        "own_run": None,
         "phases": [
             {
                 "phase": record,
@@ -101,6 +102,14 @@ def test_a_user_reads_the_observed_and_the_possible_bandwidth() -> None:
         " (100 MiB/s, 40 MiB/s).",
         "Predicted for the slowest choice, 1 I/O node: 20 MiB/s.",
     )
+
+
+def test_the_run_in_the_log_comes_before_other_comparisons() -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 4: 100.0}, decided=4)
+    words = "the run in the log got 64 MiB/s, faster than 60% of the runs expected with 4 I/O nodes"
+    record["own_run"] = {"in_words": words}
+    first, *_ = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0).said
+    assert first == f"T{words[1:]}."
 
 
 def test_a_measured_number_is_not_compared_with_a_predicted_one() -> None:
