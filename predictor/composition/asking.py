@@ -15,7 +15,7 @@ from benchdb.store.systems import measured_systems, require_system
 from ioncast_base.errors import DatabaseError, InputError, IoncastError, UnknownNameError, as_option
 from ioncast_base.wording import alike_first, listed
 from ior_configs import IorConfig
-from predictor.composition.plausible import own_run
+from predictor.composition.plausible import impossible, own_run
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
 from predictor.matching.configurations import configuration
@@ -142,14 +142,22 @@ def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
 
 
 def beside_own_run(prediction: Prediction, asked: Asked) -> Prediction:
-    """Compare a prediction with the run of its phases."""
+    """Compare a prediction with the run of its phases, and decide nothing if that is impossible.
+
+    A run of the application that corrected the prediction shows that the system is the right one.
+    """
     known = [
         matched.phase
         for matched in prediction.phases
         if any(found.curve for _, found in matched.parts)
     ]
     own = own_run(known, prediction.uncorrected, asked.ran_with)
-    return replace(prediction, own_run=own)
+    compared = replace(prediction, own_run=own)
+    if own is None or not own.is_impossible or prediction.earlier_runs:
+        return compared
+    cause = prediction.choice.unknown or impossible(own.bandwidth_mib_s, own.p90_mib_s)
+    choice = replace(prediction.choice, unknown=cause)
+    return replace(compared, choice=choice, decision=choice.decide(asked.policy))
 
 
 def configurations_of(phases: Iterable[Phase], nodes: int | None) -> list[IorConfig]:

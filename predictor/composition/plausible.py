@@ -148,6 +148,24 @@ def own_run(
     return OwnRun(got_mib_s, tuple(own), p90_mib_s)
 
 
+def impossible(bandwidth_mib_s: float, p90_mib_s: float) -> str:
+    """Say that no number of I/O nodes gives a bandwidth, as a clause, and what would help.
+
+    Parameters
+    ----------
+    bandwidth_mib_s : float
+        The bandwidth that a run got.
+    p90_mib_s : float
+        The highest p90 of all numbers of I/O nodes.
+    """
+    return (
+        f"a run got {bandwidth(bandwidth_mib_s)}, which is impossible here: with every number of"
+        f" I/O nodes it is more than {IMPLAUSIBLE_FACTOR:g} times the {bandwidth(p90_mib_s)} that"
+        " one run in ten should exceed (predict from the log of a run on this system whose data"
+        " reached the file system)"
+    )
+
+
 def own_run_record(own: OwnRun | None) -> dict[str, Any] | None:
     """The comparison as plain values for JSON."""
     if own is None:

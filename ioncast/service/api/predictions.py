@@ -283,7 +283,8 @@ class OwnRunAnswer(Answered):
         description="Fewer than one of 100 expected runs are as fast, or as slow, with each number."
     )
     is_impossible: bool = Field(
-        description="With each number the bandwidth is more than 10 times the p90."
+        description="With each number the bandwidth is more than 10 times the p90. Then nothing is"
+        " decided from this prediction, unless another run is plausible."
     )
     in_words: str
 

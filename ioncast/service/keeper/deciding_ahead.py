@@ -35,6 +35,10 @@ class Decided(NamedTuple):
     implausible : int
         Number of bandwidths that did not correct the prediction (see
         `predictor.composition.plausible`).
+    is_corrected : bool
+        Whether runs of the application corrected the prediction.
+    p90_mib_s : float
+        The highest p90 of the points; 0 without points.
     """
 
     points: tuple[str, ...]
@@ -43,6 +47,12 @@ class Decided(NamedTuple):
     unknown: str | None
     default: int | None
     implausible: int = 0
+    is_corrected: bool = False
+    p90_mib_s: float = 0.0
+
+    def without_basis(self, cause: str) -> Decided:
+        """Decide nothing for a cause; one that is known already is kept."""
+        return self._replace(choices=(), unknown=self.unknown or cause)
 
 
 def decide_all(found: prediction.Prediction, policy: Policy, explore: float) -> Decided:
@@ -58,6 +68,8 @@ def decide_all(found: prediction.Prediction, policy: Policy, explore: float) -> 
         unknown=choice.unknown,
         default=policy.default,
         implausible=len(found.implausible_runs),
+        is_corrected=bool(found.earlier_runs),
+        p90_mib_s=max((point.bandwidth_mib_s.p90 for point in choice.curve), default=0.0),
     )
 
 

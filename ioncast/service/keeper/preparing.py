@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
 from ioncast_base.times import instant
 from predictor.composition.overlap import timeline_of
+from predictor.composition.plausible import impossible, is_implausible
 from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.matching.basis import Survey, read_survey
 from predictor.matching.configurations import configuration
@@ -316,15 +318,14 @@ class Preparing:
         policy = Policy(
             tolerance=self._settings.tolerance_of(system), default=self._settings.default_of(system)
         )
-        decided = self._surveys.decided(
-            self._connection,
-            system,
-            scaled(phases, tasks) if is_scaled else phases,
-            nodes,
-            [] if is_scaled else self._earlier(alike, runs),
-            policy,
-            self._settings.explore_of(system),
+        explore = self._settings.explore_of(system)
+        decide = partial(
+            self._surveys.decided, self._connection, system, policy=policy, explore=explore
         )
+        measured = decide(phases, alike[0].nodes, self._earlier(alike, runs))
+        decided = decide(scaled(phases, tasks), nodes, []) if is_scaled else measured
+        if cause := _impossible(alike, measured):
+            decided = decided.without_basis(cause)
         return prepare_group(
             decided,
             tasks=tasks,
@@ -415,6 +416,17 @@ def _newest_of_each(runs: Sequence[EarlierRun]) -> Iterator[EarlierRun]:
         if left[run.io_nodes] <= _RUNS:
             yield run
         left[run.io_nodes] -= 1
+
+
+def _impossible(runs: Sequence[Run], decided: Decided) -> str | None:
+    """Say that the bandwidths of all runs are impossible, if nothing corrected the prediction."""
+    got_mib_s = [run.bandwidth_mib_s for run in runs if run.bandwidth_mib_s]
+    if decided.is_corrected or not (got_mib_s and decided.p90_mib_s):
+        return None
+    slowest_mib_s = min(got_mib_s)
+    if not is_implausible(slowest_mib_s, decided.p90_mib_s):
+        return None
+    return impossible(slowest_mib_s, decided.p90_mib_s)
 
 
 def _has(run: Run, identity: Identity) -> bool:

@@ -83,6 +83,35 @@ def compared(
     return beside_own_run(found, Asked("here", nodes=8, policy=policy, **asked))
 
 
+def test_an_impossible_run_leaves_the_decision_to_the_site(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    """The log is of another machine: 64 MiB/s, of which the system gives a tenth at most."""
+    found = compared(a_phase(), a_curve({0: (3.0,), 4: (6.0,)}))
+    assert (found.decision.io_nodes, found.decision.source) == (2, "default")
+    assert found.decision.why.startswith(
+        "the site's default, because a run got 64 MiB/s, which is impossible here: with every"
+        " number of I/O nodes it is more than 10 times the 6 MiB/s"
+    )
+    # Also with another policy.
+    assert found.choice.decide(Policy()).source == "none"
+    assert to_json(found)["own_run"]["is_impossible"]
+
+
+def test_a_plausible_run_decides(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    found = compared(a_phase(), a_curve({0: (3.0,), 4: (7.0,)}))
+    assert (found.decision.io_nodes, found.decision.source) == (4, "model")
+
+
+def test_another_run_of_the_application_shows_that_it_is_possible(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    runs = [EarlierRun(4, 6.0), EarlierRun(0, 640.0)]
+    found = compared(a_phase(), a_curve({0: (3.0,), 4: (6.0,)}), runs)
+    assert found.earlier_runs == (EarlierRun(4, 6.0),)
+    assert found.decision.source == "model"
+
+
 def test_the_comparison_stands_in_the_first_line_and_in_json(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:

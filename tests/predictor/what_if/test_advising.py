@@ -210,6 +210,14 @@ def test_today_is_what_predict_says(synthetic: Synthetic, fitted: Model) -> None
     assert today == predict(phases, knowledge, system="here", nodes=nodes)
 
 
+def test_an_impossible_run_gets_no_gain(a_curve: MakeCurve, phase: Phase) -> None:
+    """The log is of another machine: 64 MiB/s, of which the system gives a tenth at most."""
+    curves = (a_curve({4: (2.0,)}, transfer_size=64 * KIB), a_curve({4: (4.0,)}))
+    advised = advise(Knowledge(curves), [phase], "P06")
+    assert advised.today.decision.source == "none"
+    assert {one.verdict for one in advised.advice} == {"not known"}
+
+
 def test_doubts_that_both_versions_share_cancel_out(synthetic: Synthetic, fitted: Model) -> None:
     """The interval of a difference is narrower than two intervals of bandwidths say."""
     first, *others = [curve for curve in synthetic.left_out if curve.config.tasks == 16]

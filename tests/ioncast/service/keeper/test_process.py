@@ -423,6 +423,31 @@ def test_an_implausible_outcome_changes_no_answer_but_its_reason(
     assert after == {name: value for name, value in before.items() if name != "why"}
 
 
+def test_runs_of_another_machine_leave_the_decision_to_the_site(
+    site: Site, spool: SpoolWriter
+) -> None:
+    site.measure()
+    # The keeper knows no benchmark with 17 I/O nodes, so this bandwidth corrects nothing.
+    site.run(bandwidth_mib_s=584_253.0, io_nodes=17)
+    site.seconds()
+    found = site.ask()
+    assert found is not None
+    assert (found["io_nodes"], found["source"]) == (3, "default")
+    assert "because a run got 571 GiB/s, which is impossible here" in found["why"]
+    # The same for another size.
+    site.decide(spool, "d1", tasks=64)
+    site.seconds(2)
+    larger = site.ask(tasks=64)
+    assert larger is not None
+    assert "scaled to 64; the site's default, because a run got 571 GiB/s" in larger["why"]
+    # A second run, which this system can have had.
+    site.run(bandwidth_mib_s=90.0)
+    site.seconds()
+    found = site.ask()
+    assert found is not None
+    assert found["source"] == "history"
+
+
 def test_a_job_whose_log_and_outcome_are_both_known_counts_once(
     site: Site, spool: SpoolWriter
 ) -> None:
