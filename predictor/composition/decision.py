@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 # The share of the best bandwidth that may be given up for fewer I/O nodes; a site may set another.
 TOLERANCE = 0.05
+# A decision needs benchmarks of at least this share of the bytes, ...
+LEAST_KNOWN = 0.5
+# ... or so many runs of the application, with so many different numbers of I/O nodes.
+_RUNS, _NUMBERS = 3, 2
 # Bandwidths that differ by rounding are equal.
 _ROUNDING = 1e-9
 
@@ -131,6 +136,41 @@ def abstain(
     limit = available if available is not None and available < default else None
     io_nodes = default if limit is None else limit
     return Decision(io_nodes, "default", None, tolerance, None, Defaulted(cause, default, limit))
+
+
+def too_little_known(known: float, moved: float, ran_with: Sequence[int]) -> str | None:
+    """Say that a curve is of too small a part of a run to decide on, as a clause.
+
+    The application's own runs show what the unknown part does, once they had several numbers of
+    I/O nodes.
+
+    Parameters
+    ----------
+    known, moved : float
+        The bytes that have a benchmark, and all bytes.
+    ran_with : sequence of int
+        The number of I/O nodes of each run that corrected the curve.
+
+    Returns
+    -------
+    str or None
+        None if a decision may rest on the curve.
+
+    Examples
+    --------
+    >>> too_little_known(50, 100, []), too_little_known(2, 100, [0, 4, 4])
+    (None, None)
+    >>> too_little_known(2, 100, [4, 4, 4])
+    'only 2% of the bytes have a benchmark'
+    """
+    if known >= LEAST_KNOWN * moved or (len(ran_with) >= _RUNS and len({*ran_with}) >= _NUMBERS):
+        return None
+    percent = math.floor(100 * known / moved)
+    return (
+        f"only {percent}% of the bytes have a benchmark"
+        if percent
+        else ("less than 1% of the bytes have a benchmark")
+    )
 
 
 def decision_record(decision: Decision) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from predictor.composition.decision import (
     Decision,
     decide,
     fewest_near_best,
+    too_little_known,
 )
 from predictor.composition.estimates import Estimate
 from predictor.composition.matched_work import (
@@ -308,7 +309,7 @@ def predict_together(
         curve, expected, scatter = _curve(one, after)
         own = estimates if before is None or after is None else _scaled(estimates, before, after)
         matched = tuple(_matched(task, own, points) for task in one.tasks)
-        best, choice = _choose(curve, expected, scatter, one.tasks, knowledge, one.asked)
+        best, choice = _choose(curve, expected, scatter, one, knowledge, runs)
         predictions.append(
             Prediction(
                 system=system,
@@ -485,21 +486,22 @@ def _choose(
     curve: Sequence[Point],
     expected: NDArray[np.float64],
     scatter: NDArray[np.float64],
-    tasks: Sequence[Task],
+    version: _Version,
     knowledge: Knowledge,
-    asked: Sequence[int],
+    runs: Sequence[EarlierRun],
 ) -> tuple[Best, Choice]:
     """Find the best number of I/O nodes, and collect the points that a decision may choose."""
     trusted = [i for i, point in enumerate(curve) if knowledge.decides_on(point.io_nodes)]
     points = tuple(curve[i] for i in trusted)
-    parts = [pair for task in tasks for pair in task.parts]
-    best = _best(
-        points,
-        asked,
-        moved=sum(part.bytes for part, _ in parts),
-        known=sum(part.bytes for part, found in parts if found.curve),
+    parts = [pair for task in version.tasks for pair in task.parts]
+    moved = sum(part.bytes for part, _ in parts)
+    known = sum(part.bytes for part, found in parts if found.curve)
+    best = _best(points, version.asked, moved=moved, known=known)
+    unknown = (
+        best.why
+        if best.io_nodes is None
+        else too_little_known(known, moved, [run.io_nodes for run in runs])
     )
-    unknown = best.why if best.io_nodes is None else None
     return best, Choice(points, expected[:, trusted], scatter[trusted], unknown)
 
 

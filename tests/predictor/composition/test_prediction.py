@@ -18,7 +18,7 @@ from benchdb.measurements.importers import Source, read_measurements
 from benchdb.measurements.storing import store
 from benchdb.store.database import open_database, transaction
 from ioncast_base.errors import InputError
-from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.composition.prediction_formats import to_json
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge, Model
@@ -151,6 +151,44 @@ def test_a_phase_that_nothing_resembles_is_left_out_and_said(
     assert "20.0%" in warning
     record = strict_json(found)["phases"][1]["match"]
     assert (record["kind"], record["config"], record["distance"]) == ("unknown", None, None)
+
+
+@pytest.mark.parametrize(
+    ("unknown_mib", "default", "ran_with", "answer"),
+    [
+        (64, 1, (), (0, "model")),
+        (65, 1, (), (1, "default")),
+        (64 * 49, 1, (), (1, "default")),
+        (64 * 49, None, (), (None, "none")),
+        # Three runs with two numbers of I/O nodes show what the unknown part does.
+        (64 * 49, 1, (0, 1, 1), (0, "model")),
+        (64 * 49, 1, (0, 1), (1, "default")),
+        (64 * 49, 1, (1, 1, 1), (1, "default")),
+    ],
+)
+def test_a_decision_needs_benchmarks_of_half_of_the_bytes_or_runs(
+    a_phase: MakePhase,
+    a_curve: MakeCurve,
+    unknown_mib: int,
+    default: int | None,
+    ran_with: tuple[int, ...],
+    answer: tuple[int | None, str],
+) -> None:
+    unknown_phase = a_phase((unknown_mib, unknown_mib * MIB), operation="read")
+    found = predict(
+        [a_phase(), unknown_phase],
+        known(a_curve(flat(n0=32, n1=16))),
+        system="here",
+        nodes=8,
+        earlier=[EarlierRun(n, 32.0 / (1 + n)) for n in ran_with],
+        policy=Policy(default=default),
+    )
+    assert (found.decision.io_nodes, found.decision.source) == answer
+    # The curve of the known part stays.
+    assert found.best.io_nodes == 0
+    if answer[1] != "model":
+        share = "2%" if unknown_mib > 65 else "49%"
+        assert f"only {share} of the bytes have a benchmark" in found.decision.why
 
 
 @pytest.mark.parametrize("other", [False, True])

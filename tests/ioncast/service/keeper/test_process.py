@@ -423,6 +423,25 @@ def test_an_implausible_outcome_changes_no_answer_but_its_reason(
     assert after == {name: value for name, value in before.items() if name != "why"}
 
 
+def test_an_application_of_mostly_unknown_io_is_decided_by_its_own_runs(
+    site: Site, spool: SpoolWriter
+) -> None:
+    site.measure()
+    # Nothing was measured of reads, which are three quarters of the bytes.
+    phases = phase(), phase(moved_mib=12, operation="read", start_seconds=2.0, end_seconds=3.0)
+    site.run(*phases, io_nodes=4, bandwidth_mib_s=90.0)
+    site.seconds()
+    found = site.decide(spool, "d1")
+    assert (found["io_nodes"], found["source"]) == (3, "default")
+    assert "the site's default, because only 25% of the bytes have a benchmark" in found["why"]
+    site.run(*phases, io_nodes=4, bandwidth_mib_s=90.0)
+    site.run(*phases, io_nodes=0, bandwidth_mib_s=45.0)
+    site.seconds()
+    found = site.ask()
+    assert found is not None
+    assert (found["io_nodes"], found["source"]) == (4, "history")
+
+
 def test_runs_of_another_machine_leave_the_decision_to_the_site(
     site: Site, spool: SpoolWriter
 ) -> None:
