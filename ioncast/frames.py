@@ -325,6 +325,7 @@ def predict(
     ran_with: int | None = None,
     engine: str | None = None,
     tolerance: float = Policy.tolerance,
+    min_confidence: float = Policy.min_confidence,
     available: int | None = None,
     default: int | None = None,
     join: Join = "steps",
@@ -349,8 +350,11 @@ def predict(
         The program whose benchmarks to use.
     tolerance : float
         The share of the best bandwidth that a decision may give up for fewer I/O nodes.
+    min_confidence : float
+        The least probability that a decision reaches 90 % of the best bandwidth, or is better than
+        the default.
     available, default : int, optional
-        The most I/O nodes to decide for, and the decision where nothing is known.
+        The most I/O nodes to decide for, and the decision where nothing is known, or too little.
     database : str or path, optional
         As for `curves`.
 
@@ -377,7 +381,7 @@ def predict(
         io_nodes=None if io_nodes is None else tuple(sorted(set(io_nodes))),
         ran_with=ran_with,
         engine=engine,
-        policy=Policy(tolerance=tolerance, available=available, default=default),
+        policy=Policy(tolerance, available, default, min_confidence),
     )
     prediction = ask(_frontend(database), asked, found)
     _warn(prediction.warnings)

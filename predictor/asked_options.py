@@ -72,6 +72,14 @@ _OPTIONS = (
         help="Share of the best bandwidth that a decision may give up for fewer I/O nodes.",
     ),
     click.option(
+        "--min-confidence",
+        type=Number(0, 1, max_open=True),
+        default=Policy.min_confidence,
+        show_default=True,
+        help="Decide only if the number reaches 90% of the best bandwidth, or is better"
+        " than the default, with at least this probability; else the site's default holds.",
+    ),
+    click.option(
         "--available",
         type=WholeNumber(min=0),
         metavar="N",
@@ -81,7 +89,8 @@ _OPTIONS = (
         "--default",
         type=WholeNumber(min=0),
         metavar="N",
-        help="The site's default: decide for N I/O nodes if nothing is known about the job.",
+        help="The site's default: decide for N I/O nodes if nothing is known about the job, or too"
+        " little.",
     ),
 )
 
@@ -91,9 +100,8 @@ def asked_options(command: Command) -> Command:
 
     @wraps(command)
     def with_question(**options: Any) -> None:
-        policy = Policy(
-            **{name: options.pop(name) for name in ("tolerance", "available", "default")}
-        )
+        rules = ("tolerance", "min_confidence", "available", "default")
+        policy = Policy(**{name: options.pop(name) for name in rules})
         names = ("system", "nodes", "io_nodes", "ran_with", "engine")
         asked = Asked(**{name: options.pop(name) for name in names}, policy=policy)
         command(**options, asked=asked)

@@ -160,6 +160,7 @@ def test_the_documented_commands_exist() -> None:
         ("predict", HACC, "--system", "x", "--nodes", "0"),
         ("predict", HACC, "--system", "x", "--tolerance", "1"),
         ("predict", HACC, "--system", "x", "--tolerance", "-0.1"),
+        ("predict", HACC, "--system", "x", "--min-confidence", "1"),
         ("predict", HACC, "--system", "x", "--available", "-1"),
         ("predict", HACC, "--system", "x", "--default", "x"),
         ("predict", HACC, "--system", "x", "--ran-with", "-1"),
@@ -985,6 +986,10 @@ def test_a_decision_follows_the_options_of_the_site(filled: Path) -> None:
     assert (
         predicted(HACC, filled, "--nodes", "8", "--default", "4")["decision"]["source"] == "model"
     )
+    # 4 I/O nodes give 85% of the bandwidth with 8, so they are chosen but not sure to be enough.
+    told = ("--tolerance", "0.15", "--default", "8", "--min-confidence", "0.999")
+    sure = predicted(HACC, filled, "--nodes", "8", *told)
+    assert (sure["decision"]["io_nodes"], sure["decision"]["source"]) == (8, "default")
 
 
 def test_without_benchmarks_the_decision_is_the_sites_default(filled: Path, tmp_path: Path) -> None:

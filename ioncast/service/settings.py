@@ -23,7 +23,7 @@ from ioncast_base.toml_files import (
     read_toml,
     refusing,
 )
-from predictor.composition.decision import TOLERANCE
+from predictor.composition.decision import MIN_CONFIDENCE, TOLERANCE
 
 
 def _bind(text: str) -> str:
@@ -60,6 +60,7 @@ class SystemSettings(Table):
     """Settings of one system, instead of those for all systems."""
 
     tolerance: Share | None = None
+    min_confidence: Share | None = None
     default_io_nodes: PredictedIoNodes | None = None
     explore: Share | None = None
 
@@ -108,9 +109,15 @@ class Settings(Table):
         TOLERANCE,
         description="Share of the best bandwidth that may be given up for fewer I/O nodes.",
     )
+    min_confidence: Share = Field(
+        MIN_CONFIDENCE,
+        description="Least probability that a decision reaches 90 % of the best bandwidth, or is"
+        " better than the default; else the default is the answer.",
+    )
     default_io_nodes: PredictedIoNodes | None = Field(
         None,
-        description="Number of I/O nodes for jobs of unknown applications; unset for no answer.",
+        description="Number of I/O nodes for jobs of which nothing, or too little, is known; unset"
+        " for no answer.",
     )
     explore: Share = Field(
         0.0,
@@ -118,7 +125,7 @@ class Settings(Table):
         " 0 for no trials.",
     )
     systems: dict[Name, SystemSettings] = Field(
-        default_factory=dict, description="Tolerance, default and explore for single systems."
+        default_factory=dict, description="The same four settings for single systems."
     )
     checks: Line | None = Field(
         None, description="TOML file with other thresholds of the checks, as for `ioncast check`."
@@ -177,6 +184,13 @@ class Settings(Table):
         """Return the tolerance of decisions on a system."""
         own = self.systems.get(system)
         return self.tolerance if own is None or own.tolerance is None else own.tolerance
+
+    def min_confidence_of(self, system: str) -> float:
+        """Return the least confidence of decisions on a system."""
+        own = self.systems.get(system)
+        if own is None or own.min_confidence is None:
+            return self.min_confidence
+        return own.min_confidence
 
     def default_of(self, system: str) -> int | None:
         """Return the number of I/O nodes for jobs of unknown applications on a system."""

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
-from predictor.composition.reasons import Chosen, Defaulted, Unavailable, clause, nothing_known
+from predictor.composition.reasons import (
+    Chosen,
+    Defaulted,
+    Unavailable,
+    Unsure,
+    clause,
+    nothing_known,
+)
 
 if TYPE_CHECKING:
     # The process that answers schedulers uses `abstain`, and must not load models and the database.
@@ -19,10 +26,15 @@ if TYPE_CHECKING:
 
 # The share of the best bandwidth that may be given up for fewer I/O nodes; a site may set another.
 TOLERANCE = 0.05
+# A number of I/O nodes is chosen if it is near the best, or better than the default, with at least
+# this probability; a site may set another.
+MIN_CONFIDENCE = 0.5
 # A decision needs benchmarks of at least this share of the bytes, ...
 LEAST_KNOWN = 0.5
 # ... or so many runs of the application, with so many different numbers of I/O nodes.
 _RUNS, _NUMBERS = 3, 2
+# A number with this share of the best bandwidth is near the best.
+_NEAR = 0.9
 # Bandwidths that differ by rounding are equal.
 _ROUNDING = 1e-9
 
@@ -68,9 +80,13 @@ def decide(
     tolerance: float = TOLERANCE,
     available: int | None = None,
     default: int | None = None,
+    min_confidence: float = MIN_CONFIDENCE,
     unknown: str | None = None,
 ) -> Decision:
     """Take the fewest I/O nodes whose expected bandwidth is within a tolerance of the best.
+
+    If it is not likely enough that they are near the best, or better than the default, the site's
+    default holds.
 
     Parameters
     ----------
@@ -84,13 +100,17 @@ def decide(
         The most I/O nodes that the job may get; larger numbers are not compared.
     default : int, optional
         The site's number of I/O nodes for jobs that nothing is known about.
+    min_confidence : float
+        The least probability that the number reaches 0.9 of the best bandwidth, or is better than
+        the default; at least 0 and below 1. With a tolerance above 0.05, 0.95 minus the tolerance
+        takes the place of 0.9.
     unknown : str, optional
         Why the curve cannot be relied on, as a clause.
 
     Raises
     ------
     InputError
-        When the tolerance or a number of I/O nodes is out of range.
+        When the tolerance, the confidence or a number of I/O nodes is out of range.
 
     Examples
     --------
@@ -102,32 +122,40 @@ def decide(
     >>> decision.why
     '4 I/O nodes give 97 MiB/s, 97% of the best (100 MiB/s with 8 I/O nodes)'
     """
-    _check(tolerance, available=available, default=default)
+    _check(tolerance, min_confidence, available=available, default=default)
     columns = [i for i, p in enumerate(curve) if available is None or p.io_nodes <= available]
     cause = unknown or (None if columns else nothing_known(available if curve else None))
     if cause:
         return abstain(cause, available=available, default=default, tolerance=tolerance)
     chosen = _column(curve, columns, tolerance)
-    enough = expected[:, chosen] >= 0.9 * expected[:, columns].max(axis=1)
+    of_best = expected[:, chosen] / expected[:, columns].max(axis=1)
+    # A site that tolerates more takes numbers on purpose that are not near the best.
+    enough = min(_NEAR, _NEAR + TOLERANCE - tolerance)
+    near = float((of_best >= enough).mean())
+    if near < min_confidence:
+        beside = _default_column(curve, columns, default)
+        if beside is None or _better(expected, chosen, beside) < min_confidence:
+            unsure = Unsure(curve[chosen].io_nodes, enough, near)
+            return abstain(unsure, available=available, default=default, tolerance=tolerance)
     return Decision(
         io_nodes=curve[chosen].io_nodes,
         source="model",
         bandwidth_mib_s=curve[chosen].bandwidth_mib_s.mean,
         tolerance=tolerance,
-        within_10_percent=float(enough.mean()),
+        within_10_percent=float((of_best >= _NEAR).mean()),
         reason=_reason(curve, columns, chosen, available),
     )
 
 
 def abstain(
-    cause: str, *, available: int | None, default: int | None, tolerance: float = TOLERANCE
+    cause: str | Unsure, *, available: int | None, default: int | None, tolerance: float = TOLERANCE
 ) -> Decision:
     """Take the site's default, at most as many I/O nodes as are available.
 
     Parameters
     ----------
-    cause : str
-        Why nothing can be chosen from a curve, as a clause.
+    cause : str or Unsure
+        Why nothing can be chosen from a curve, as a clause or as values.
     available, default, tolerance
         As in `decide`.
     """
@@ -185,12 +213,18 @@ def decision_record(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _check(tolerance: float, **numbers: int | None) -> None:
+def _check(tolerance: float, min_confidence: float, **numbers: int | None) -> None:
     if not 0 <= tolerance < 1:
         raise InputError(
             f"{tolerance:g} is not a tolerance",
             where="tolerance",
             remedy="give a share of at least 0 and below 1, such as 0.05",
+        )
+    if not 0 <= min_confidence < 1:
+        raise InputError(
+            f"{min_confidence:g} is not a least confidence",
+            where="min_confidence",
+            remedy="give a probability of at least 0 and below 1, such as 0.5",
         )
     for name, number in numbers.items():
         if number is not None and number < 0:
@@ -225,6 +259,25 @@ def _column(curve: Sequence[Point], columns: Iterable[int], tolerance: float) ->
     return places[
         fewest_near_best({n: curve[i].bandwidth_mib_s.mean for n, i in places.items()}, tolerance)
     ]
+
+
+def _default_column(
+    curve: Sequence[Point], columns: Iterable[int], default: int | None
+) -> int | None:
+    """Find the point of the default; for a number that was not predicted, that of the next lower.
+
+    Direct access stands in for no number, and no number stands in for direct access.
+    """
+    if default is None:
+        return None
+    places = {curve[i].io_nodes: i for i in columns}
+    below = [n for n in places if n <= default and (n > 0) == (default > 0)]
+    return places[max(below)] if below else None
+
+
+def _better(expected: NDArray[np.float64], chosen: int, other: int) -> float:
+    """Compute the probability that a number is better than another one."""
+    return float((expected[:, chosen] > expected[:, other]).mean())
 
 
 def _reason(

@@ -23,6 +23,7 @@ from predictor.composition.composing import (
     parted,
 )
 from predictor.composition.decision import (
+    MIN_CONFIDENCE,
     TOLERANCE,
     Decision,
     decide,
@@ -62,11 +63,15 @@ class Policy:
         The most I/O nodes that a job gets; None for no limit.
     default : int or None
         The number of I/O nodes that a job gets if nothing is known about it.
+    min_confidence : float
+        The least probability that a decision reaches 0.9 of the best bandwidth, or is better than
+        the default.
     """
 
     tolerance: float = TOLERANCE
     available: int | None = None
     default: int | None = None
+    min_confidence: float = MIN_CONFIDENCE
 
 
 @dataclass(frozen=True)

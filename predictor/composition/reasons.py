@@ -62,22 +62,57 @@ class Chosen:
 
 
 @dataclass(frozen=True)
+class Unsure:
+    """The number that a curve would choose is not likely enough to be near the best.
+
+    Attributes
+    ----------
+    io_nodes : int
+        The number.
+    share_of_best : float
+        The share of the best bandwidth that it should reach.
+    probability : float
+        The probability that it reaches this share.
+    """
+
+    io_nodes: int
+    share_of_best: float
+    probability: float
+
+
+@dataclass(frozen=True)
 class Defaulted:
     """Nothing was chosen from a curve: the site's default holds.
 
     Attributes
     ----------
-    cause : str
-        Why nothing was chosen, as a clause.
+    cause : str or Unsure
+        Why nothing was chosen, as a clause or as values.
     default : int or None
         The site's number of I/O nodes, if it has one.
     available : int or None
         The most I/O nodes that the job may get, where that is less than the default.
     """
 
-    cause: str
+    cause: str | Unsure
     default: int | None
     available: int | None
+
+
+def cause_in_words(cause: str | Unsure) -> str:
+    """Say why nothing was chosen, as a clause.
+
+    Examples
+    --------
+    >>> cause_in_words(Unsure(4, 0.9, 0.381))
+    '4 I/O nodes would reach 90% of the best bandwidth with a probability of only 38%'
+    """
+    if isinstance(cause, str):
+        return cause
+    return (
+        f"{in_words(cause.io_nodes)} would reach {cause.share_of_best:.0%} of the best bandwidth"
+        f" with a probability of only {cause.probability:.0%}"
+    )
 
 
 def clause(reason: Chosen | Defaulted) -> str:
@@ -157,9 +192,10 @@ def _quality(reason: Chosen) -> str:
 
 
 def _defaulted(reason: Defaulted) -> str:
+    cause = cause_in_words(reason.cause)
     if reason.default is None:
-        return f"{reason.cause}, and the site has no default"
+        return f"{cause}, and the site has no default"
     if reason.available is None:
-        return f"the site's default, because {reason.cause}"
+        return f"the site's default, because {cause}"
     limited = f"{reason.default}, but {limit(reason.available)}"
-    return f"the site's default ({limited}), because {reason.cause}"
+    return f"the site's default ({limited}), because {cause}"

@@ -12,6 +12,7 @@ from ioncast_base.kinds import Operation
 from predictor.composition.composing import Point
 from predictor.composition.overlap import own_seconds
 from predictor.composition.prediction import Prediction
+from predictor.composition.reasons import Defaulted, Unsure
 from predictor.what_if.hiding import hiding_of
 from summario.phases.values import Phase
 
@@ -32,11 +33,19 @@ class Span:
 
 
 def decided(prediction: Prediction) -> Point | None:
-    """The point of the decision; None if it does not rest on a curve."""
+    """The point of the decision; None if nothing can be chosen.
+
+    If a decision is not sure enough, and the site's default is not on the curve, it is the point
+    that the decision would take.
+    """
     points = {point.io_nodes: point for point in prediction.choice.curve}
-    if prediction.decision.source != "model" or prediction.decision.io_nodes is None:
-        return None
-    return points[prediction.decision.io_nodes]
+    decision = prediction.decision
+    if decision.source == "model" and decision.io_nodes is not None:
+        return points[decision.io_nodes]
+    if isinstance(decision.reason, Defaulted) and isinstance(decision.reason.cause, Unsure):
+        likeliest = points[decision.reason.cause.io_nodes]
+        return likeliest if decision.io_nodes is None else points.get(decision.io_nodes, likeliest)
+    return None
 
 
 def saved_seconds(today: Prediction, then: Prediction) -> Span | None:

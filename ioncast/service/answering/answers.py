@@ -67,8 +67,9 @@ class Pause(NamedTuple):
 Trial = tuple[int, int, str, str]
 # A decision for jobs that may get at least so many I/O nodes: that number; the chosen point's
 # place in `points`; the confidence as JSON; the reason as the inside of a JSON string; whether
-# the number of available I/O nodes must be added to the reason; and a trial.
-Choice = tuple[int, int, str, str, bool, Trial | None]
+# the number of available I/O nodes must be added to the reason; and a trial. Without a place the
+# default is the answer, and the reason is the cause as a clause.
+Choice = tuple[int, int | None, str, str, bool, Trial | None]
 
 
 class PreparedGroup(NamedTuple):
@@ -153,6 +154,8 @@ def answer(
         if available is None or available >= cap:
             if sure and trial is not None and drawn < trial[0]:
                 return _from_point(group, source, *trial[1:3], f"{matched}; {trial[3]}", True)
+            if place is None:
+                return _without_basis(why, available, group.default, group.application_id, matched)
             end = limit(available) if names_limit and available is not None else ""
             words = f"{matched}; {why}{end}"
             return _from_point(group, source, place, confidence if sure else "null", words, False)

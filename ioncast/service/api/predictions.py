@@ -154,19 +154,27 @@ class PredictionFields(Given):
         description="The share of the best bandwidth that a decision may give up for fewer I/O"
         " nodes; by default the site's tolerance.",
     )
+    min_confidence: Annotated[float, Field(ge=0, lt=1)] | None = Field(
+        None,
+        description="The least probability that a decision reaches 0.9 of the best bandwidth, or is"
+        " better than the default; by default the site's.",
+    )
     available: PredictedIoNodes | None = Field(
         None, description="The largest number of I/O nodes that may be decided."
     )
     default: PredictedIoNodes | None = Field(
         None,
-        description="The decision if nothing is known; by default the site's default.",
+        description="The decision if nothing is known, or too little; by default the site's"
+        " default.",
     )
 
     def asked(self, io_nodes: tuple[int, ...] | None, settings: Settings) -> Asked:
         """Complete the question with the site's settings."""
-        tolerance, default = self.tolerance, self.default
+        tolerance, confidence, default = self.tolerance, self.min_confidence, self.default
         if tolerance is None:
             tolerance = settings.tolerance_of(self.system)
+        if confidence is None:
+            confidence = settings.min_confidence_of(self.system)
         if default is None:
             default = settings.default_of(self.system)
         return Asked(
@@ -175,7 +183,7 @@ class PredictionFields(Given):
             io_nodes=io_nodes,
             ran_with=self.ran_with,
             engine=self.engine,
-            policy=Policy(tolerance=tolerance, available=self.available, default=default),
+            policy=Policy(tolerance, self.available, default, confidence),
         )
 
 

@@ -190,9 +190,12 @@ class AnswerStep:
 
     def _basis(self, connection: Connection, system: str) -> str:
         """Make a text that changes with the measurements of a system and with its settings."""
-        of = self._settings
-        settings = [of.tolerance_of(system), of.default_of(system), of.explore_of(system)]
-        return json.dumps([state_of(connection, system, ""), *settings])
+        settings = self._settings
+        rules = (
+            *(settings.tolerance_of, settings.min_confidence_of),
+            *(settings.default_of, settings.explore_of),
+        )
+        return json.dumps([state_of(connection, system, ""), *(rule(system) for rule in rules)])
 
 
 def _attempted(work: Callable[[], Prepared], of: str) -> list[Prepared]:

@@ -12,14 +12,14 @@ from ioncast_base.wording import counted
 from predictor.composition import prediction
 from predictor.composition.composing import Point
 from predictor.composition.prediction import Policy
-from predictor.composition.reasons import Chosen, trial_in_words, without_limit
+from predictor.composition.reasons import Defaulted, cause_in_words, trial_in_words, without_limit
 from predictor.learning.trying import worth_trying
 
 # More digits of a bandwidth or a probability mean nothing.
 _DIGITS = 6
 # As in `answers`, with the probability of being within 10 % of the best as the third value.
 _Trial = tuple[int, int, float, str]
-_Choice = tuple[int, int, float, str, bool, _Trial | None]
+_Choice = tuple[int, int | None, float, str, bool, _Trial | None]
 
 
 class Decided(NamedTuple):
@@ -146,11 +146,17 @@ def _choices(choice: prediction.Choice, policy: Policy, explore: float) -> Itera
     for cap in sorted(io_nodes, reverse=True):
         decision = choice.decide(replace(policy, available=cap))
         reason, within = decision.reason, decision.within_10_percent
-        if not isinstance(reason, Chosen) or within is None:
-            continue
-        place, why = io_nodes.index(reason.io_nodes), json.dumps(without_limit(reason))[1:-1]
-        trial = _trial(choice, place, cap, explore) if explore else None
-        yield cap, place, within, why, reason.unavailable is not None, trial
+        if isinstance(reason, Defaulted):
+            given = decision.io_nodes
+            chosen = io_nodes.index(given) if given in io_nodes else None
+            why, is_cut_off = cause_in_words(reason.cause), False
+        else:
+            chosen = io_nodes.index(reason.io_nodes)
+            why = json.dumps(without_limit(reason))[1:-1]
+            is_cut_off = reason.unavailable is not None
+        place = None if isinstance(reason, Defaulted) else chosen
+        trial = None if chosen is None or not explore else _trial(choice, chosen, cap, explore)
+        yield cap, place, within or 0.0, why, is_cut_off, trial
 
 
 def _trial(choice: prediction.Choice, chosen: int, cap: int, explore: float) -> _Trial | None:

@@ -315,8 +315,11 @@ class Preparing:
         alike = [runs[place] for place in variant.runs]
         phases = self._phases_of(alike[0]) or []
         is_scaled = tasks != alike[0].tasks
+        settings = self._settings
         policy = Policy(
-            tolerance=self._settings.tolerance_of(system), default=self._settings.default_of(system)
+            tolerance=settings.tolerance_of(system),
+            min_confidence=settings.min_confidence_of(system),
+            default=settings.default_of(system),
         )
         explore = self._settings.explore_of(system)
         decide = partial(

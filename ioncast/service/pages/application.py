@@ -230,7 +230,11 @@ def _question(run: Run) -> Asked:
         system=system,
         nodes=run.nodes,
         ran_with=run.io_nodes,
-        policy=Policy(settings.tolerance_of(system), default=settings.default_of(system)),
+        policy=Policy(
+            tolerance=settings.tolerance_of(system),
+            min_confidence=settings.min_confidence_of(system),
+            default=settings.default_of(system),
+        ),
     )
 
 

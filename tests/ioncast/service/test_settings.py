@@ -45,11 +45,16 @@ def test_an_empty_variable_is_not_set() -> None:
     assert read_settings(environment={"IONCAST_WORKERS": ""}).workers == Settings().workers
 
 
-def test_a_system_may_have_a_tolerance_and_a_default_of_its_own(tmp_path: Path) -> None:
-    text = 'default_io_nodes = 1\n[systems."big one"]\ndefault_io_nodes = 0\ntolerance = 0.2\n'
+def test_a_system_may_have_rules_of_its_own(tmp_path: Path) -> None:
+    text = (
+        'default_io_nodes = 1\n[systems."big one"]\ndefault_io_nodes = 0\ntolerance = 0.2\n'
+        "min_confidence = 0\n"
+    )
     settings = read_settings(write(tmp_path, text), environment={})
     assert (settings.default_of("big one"), settings.default_of("another")) == (0, 1)
     assert (settings.tolerance_of("big one"), settings.tolerance_of("another")) == (0.2, 0.05)
+    confidence = settings.min_confidence_of
+    assert (confidence("big one"), confidence("another")) == (0, 0.5)
 
 
 def test_the_keeper_reads_what_a_worker_writes(tmp_path: Path) -> None:
@@ -63,6 +68,7 @@ def test_the_keeper_reads_what_a_worker_writes(tmp_path: Path) -> None:
         ("workers = 2\nworker = 3", "service.toml:2: key `worker` is unknown"),
         ("\nreading = 'shut'", "service.toml:2: key `reading`"),
         ("tolerance = 1.0", "service.toml:1: key `tolerance`: "),
+        ("min_confidence = 1.0", "service.toml:1: key `min_confidence`: "),
         ("bind = ['nowhere']", "service.toml:1: key `bind`, entry 1: must be HOST:PORT or"),
         ("[systems.one]\ndefault_io_nodes = -1", "service.toml:2: key `systems.one.default_io_no"),
         (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ioncast_base.errors import InputError
 from predictor.composition.composing import Bandwidth, Point
 from predictor.composition.decision import Decision, decide, fewest_near_best
-from predictor.composition.reasons import Chosen, Defaulted, Unavailable
+from predictor.composition.reasons import Chosen, Defaulted, Unavailable, Unsure
 
 CURVE = {0: 200.0, 1: 100.0, 2: 250.0, 4: 400.0, 8: 412.0}
 
@@ -189,9 +189,81 @@ def test_the_sites_default_is_not_more_than_what_is_available() -> None:
     assert enough.why.startswith("the site's default, because")
 
 
+# 8 I/O nodes are best by their mean, but near the best in 4 of 10 draws only. They are better than
+# direct access in 6 draws, than 2 I/O nodes in 7, and than 4 I/O nodes in 4.
+UNSURE = {0: 60.0, 2: 55.0, 4: 90.0, 8: 100.0}
+DRAWS = [
+    *[[50, 40, 80, 190]] * 4,
+    *[[40, 30, 100, 50]] * 2,
+    [60, 30, 100, 50],
+    *[[90, 120, 100, 30]] * 3,
+]
+
+
+@pytest.mark.parametrize(
+    ("default", "io_nodes", "source"),
+    [
+        (None, None, "none"),
+        (0, 8, "model"),
+        (2, 8, "model"),
+        # 3 I/O nodes were not predicted: at least 2 are better than those.
+        (3, 8, "model"),
+        (4, 4, "default"),
+        (6, 6, "default"),
+        (8, 8, "default"),
+        (16, 16, "default"),
+        # No number that was predicted stands in for 1 I/O node.
+        (1, 1, "default"),
+    ],
+)
+def test_a_number_that_is_not_sure_to_be_near_the_best_must_be_better_than_the_default(
+    default: int | None, io_nodes: int | None, source: str
+) -> None:
+    decision = decided(UNSURE, DRAWS, default=default)
+    assert (decision.io_nodes, decision.source) == (io_nodes, source)
+    if source == "model":
+        assert decision.within_10_percent == 0.4
+    else:
+        words = "8 I/O nodes would reach 90% of the best bandwidth with a probability of only 40%"
+        assert words in decision.why
+        assert isinstance(decision.reason, Defaulted)
+        assert decision.reason.cause == Unsure(8, 0.9, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("min_confidence", "default", "source"),
+    [(0.4, None, "model"), (0.41, None, "none"), (0.6, 0, "model"), (0.61, 0, "default")],
+)
+def test_a_site_may_ask_for_another_confidence(
+    min_confidence: float, default: int | None, source: str
+) -> None:
+    assert decided(UNSURE, DRAWS, default=default, min_confidence=min_confidence).source == source
+
+
+def test_the_default_is_compared_as_far_as_it_is_available() -> None:
+    # With at most 4, the number is 4, in 6 of 10 draws near the best of 0, 2 and 4.
+    told = {"available": 4, "default": 8}
+    assert decided(UNSURE, DRAWS, **told).source == "model"
+    # It is not better than 4 of the site's 8 I/O nodes.
+    unsure = decided(UNSURE, DRAWS, min_confidence=0.9, **told)
+    assert (unsure.io_nodes, unsure.source) == (4, "default")
+
+
+def test_a_site_that_tolerates_more_takes_numbers_that_are_not_near_the_best() -> None:
+    draws = [[70, 100], [66, 100], [64, 100]]
+    decision = decided({0: 70.0, 8: 100.0}, draws, tolerance=0.3)
+    assert (decision.io_nodes, decision.within_10_percent) == (0, 0.0)
+    assert decided({0: 70.0, 8: 100.0}, draws, tolerance=0.3, min_confidence=0.7).why == (
+        "direct access would reach 65% of the best bandwidth with a probability of only 67%, and"
+        " the site has no default"
+    )
+
+
 @pytest.mark.parametrize(
     ("told", "message"),
     [
+        ({"min_confidence": 1.0}, "min_confidence: 1 is not a least confidence; give a"),
+        ({"min_confidence": -0.1}, "min_confidence: -0.1 is not a least confidence; give a"),
         ({"tolerance": 1.0}, "tolerance: 1 is not a tolerance; give a share of"),
         ({"tolerance": -0.1}, "tolerance: -0.1 is not a tolerance; give a share of"),
         ({"tolerance": float("nan")}, "tolerance: nan is not a tolerance; give a share of"),

@@ -7,6 +7,7 @@ import timeit
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchdb.measurements.curves import Curve
@@ -63,7 +64,12 @@ def predicted(cells: dict[int, float] | None = None, tasks: int = 16) -> Predict
 POLICY = Policy(tolerance=0.05, default=3)
 
 
-def group(prediction: Prediction | None = None, explore: float = 0.0, **told: Any) -> PreparedGroup:
+def group(
+    prediction: Prediction | None = None,
+    policy: Policy = POLICY,
+    explore: float = 0.0,
+    **told: Any,
+) -> PreparedGroup:
     values: dict[str, Any] = {
         "tasks": 16,
         "nodes": 8,
@@ -72,7 +78,7 @@ def group(prediction: Prediction | None = None, explore: float = 0.0, **told: An
         "alike": 5,
         "share": 1.0,
     }
-    decided = decide_all(prediction or predicted(), POLICY, explore)
+    decided = decide_all(prediction or predicted(), policy, explore)
     return prepare_group(decided, **(values | told))
 
 
@@ -129,6 +135,32 @@ def test_some_jobs_try_a_number_that_may_be_better() -> None:
     assert not asked(entry, tasks=1000, drawn=0)["explored"]
     assert asked([group(unsure)], drawn=0) == usual
     assert asked(entry, available=3, drawn=0)["io_nodes"] == 0
+
+
+@pytest.mark.parametrize("available", [None, 0, 1, 2, 3, 4, 5, 7, 8, 9, 1000])
+@pytest.mark.parametrize("default", [None, 0, 1, 3, 8])
+def test_a_number_that_is_not_sure_enough_leaves_it_to_the_site(
+    available: int | None, default: int | None
+) -> None:
+    rng = np.random.default_rng(42)
+    found = predicted()
+    doubtful = found.choice.expected_mib_s * np.exp(rng.normal(0, 1, (1000, 5)))
+    prediction = replace(found, choice=replace(found.choice, expected_mib_s=doubtful))
+    policy = Policy(default=default, min_confidence=0.8)
+    decision = prediction.choice.decide(replace(policy, available=available))
+    told = asked([group(prediction, policy)], available=available)
+    assert told["io_nodes"] == decision.io_nodes
+    assert told["why"].endswith(f"; {decision.why}")
+    is_model = decision.source == "model"
+    assert told["source"] == ("history" if is_model else "default")
+    assert (told["confidence"], told["expected_mib_s"]) == (
+        (
+            pytest.approx(decision.within_10_percent, abs=1e-5),
+            pytest.approx(decision.bandwidth_mib_s, rel=1e-5),
+        )
+        if is_model
+        else (None, None)
+    )
 
 
 def test_alternatives_are_all_other_numbers_of_io_nodes() -> None:

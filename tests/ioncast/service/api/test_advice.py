@@ -59,6 +59,7 @@ def test_all_fields_of_a_prediction_and_the_buffer_count(
     options = (
         *("--nodes", "8", "--ran-with", "0", "--io-nodes", "0,4", "--available", "4"),
         *("--tolerance", "0.2", "--engine", "ior", "--default", "2", "--buffer", "2m"),
+        *("--min-confidence", "0.2"),
     )
     fields: dict[str, object] = {
         "nodes": 8,
@@ -68,6 +69,7 @@ def test_all_fields_of_a_prediction_and_the_buffer_count(
         "tolerance": 0.2,
         "engine": "ior",
         "default": 2,
+        "min_confidence": 0.2,
         "buffer_bytes": 2 << 20,
     }
     found = send(client, PERIODIC, **fields).json

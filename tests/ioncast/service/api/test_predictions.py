@@ -140,18 +140,22 @@ def test_metadata_that_takes_longer_than_io_is_a_warning(
 
 @pytest.mark.slow
 def test_a_sites_settings_count_for_values_that_a_request_lacks(measured: Settings) -> None:
-    systems = {"testbed": SystemSettings(tolerance=0.5, default_io_nodes=3)}
+    rules = {"tolerance": 0.5, "default_io_nodes": 3, "min_confidence": 0.99}
+    systems = {"testbed": SystemSettings.model_validate(rules)}
     app = create_app(measured.model_copy(update={"systems": systems}))
     try:
         client = app.test_client()
         found = upload(client, LOG, nodes=8).json
+        decided = upload(client, LOG, nodes=8, min_confidence=0).json
         nothing = client.post("/v1/predictions", json={"system": "testbed", "phases": []}).json
     finally:
         app.extensions["ioncast"].children.close()
     assert found is not None
+    assert decided is not None
     assert nothing is not None
-    assert found["decision"]["tolerance"] == 0.5
-    assert found["decision"]["io_nodes"] < found["best"]["io_nodes"]
+    assert (found["decision"]["source"], found["decision"]["io_nodes"]) == ("default", 3)
+    assert decided["decision"]["tolerance"] == 0.5
+    assert decided["decision"]["io_nodes"] < decided["best"]["io_nodes"]
     assert (nothing["decision"]["source"], nothing["decision"]["io_nodes"]) == ("default", 3)
 
 

@@ -48,6 +48,7 @@ def test_what_has_no_value_in_the_sample_can_be_given_one(tmp_path: Path) -> Non
     full = settings_of(re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE), tmp_path)
     assert full.default_io_nodes == 0
     assert full.tolerance_of("mn4") == 0.02
+    assert full.min_confidence_of("mn4") == 0.6
     assert full.default_of("mn4") == 4
 
 
