@@ -27,7 +27,13 @@ from judging import Judged, Score, score, scores_of_groups
 from measuring import DATA, ioncast, machine, run_once
 from parts import PROTOCOLS, Measured, Part
 from protocols import MODEL, Case
-from shown_scores import for_readme, table, table_of_claims, table_of_groups
+from shown_scores import (
+    for_readme,
+    table,
+    table_of_claims,
+    table_of_defaults,
+    table_of_groups,
+)
 from targets import claims
 from threadpoolctl import threadpool_limits
 
@@ -61,7 +67,8 @@ def main() -> None:
         scores[key] = {way: score(of_way) for way, of_way in judged.items()}
         groups[key] = scores_of_groups(judged[MODEL]) if protocol.grouped else {}
         lines = table(f"{protocol.title} (`{key}`)", scores[key])
-        print(*lines, *table_of_groups(groups[key]), sep="\n", flush=True)
+        lines = [*lines, *table_of_defaults(scores[key]), *table_of_groups(groups[key])]
+        print(*lines, sep="\n", flush=True)
     found = [*claims(scores, groups), *(claims_of_costs(costs) if costs else ())]
     print(*for_readme(scores), *(table_of_costs(costs) if costs else ()), sep="\n")
     print(*table_of_claims(found), sep="\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ from scipy.stats import bootstrap
 from benchdb.measurements.cells import bimodal
 from ior_configs import IorConfig
 from predictor.composition.decision import fewest_near_best
-from predictor.composition.prediction import Prediction
+from predictor.composition.prediction import Policy, Prediction
 from predictor.validation.against_reruns import Reruns, error, mean_of_cells
 
 RESAMPLES = 1_000
@@ -22,6 +22,8 @@ SEED = 9366
 # Fewer patterns do not tell how good the predictions of a group are.
 FEWEST_PATTERNS = 10
 SMALL_REQUEST = 128 << 10
+# The defaults of the sites whose answers are judged.
+DEFAULTS = (0, 8)
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,28 @@ class Forecast:
         Expected MiB/s by number of I/O nodes.
     intervals : mapping of int to pair of float
         From p10 to p90; empty if the way has no intervals.
-    best, decision : int
-        The number of I/O nodes that is expected to be best, and the answer to the scheduler.
+    best : int
+        The number of I/O nodes that is expected to be best.
+    decision : int or None
+        The answer to the scheduler, however sure it is; None without a basis.
+    site_answers : mapping of int to SiteAnswer
+        The answers by the default of a site that asks for the usual confidence; empty if the way
+        tells no probability.
     """
 
     means: Mapping[int, float]
     intervals: Mapping[int, tuple[float, float]]
     best: int
-    decision: int
+    decision: int | None
+    site_answers: Mapping[int, SiteAnswer] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SiteAnswer:
+    """The answer to the scheduler of a site: a number, and whether it is the site's default."""
+
+    io_nodes: int
+    is_default: bool
 
 
 @dataclass(frozen=True)
@@ -63,16 +79,21 @@ class Choice:
     ----------
     measured_best : Cell
         The cell with the highest measured mean.
-    regret, decision_regret : float
-        1 - measured mean at the predicted best, or at the decision / highest measured mean.
+    regret : float
+        1 - measured mean at the predicted best / highest measured mean.
+    decision_regret : float or None
+        The same at the decision; None without one.
+    site_regrets : mapping of int to pair of float
+        By the default of a site: the same at its answer, and 1 if that is the default, else 0.
     hit : bool
         Whether the predicted best is the measured best.
     """
 
     measured_best: Cell
     regret: float
-    decision_regret: float
+    decision_regret: float | None
     hit: bool
+    site_regrets: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,6 +140,8 @@ class Score:
         Mean over runs of |predicted - run| / run.
     regret, regret_p95, decision_regret, decision_regret_p95 : Estimate or None
         Mean and 95th percentile over forecasts, see `Choice`.
+    site_regrets, abstentions : mapping of int to Estimate or None
+        By the default of a site: mean regret of its answers, and the share of defaults in them.
     hit : Estimate or None
         Share of forecasts whose best is the best.
     coverage : Estimate or None
@@ -138,6 +161,8 @@ class Score:
     decision_regret_p95: Estimate | None
     hit: Estimate | None
     coverage: Estimate | None
+    site_regrets: Mapping[int, Estimate | None] = field(default_factory=dict)
+    abstentions: Mapping[int, Estimate | None] = field(default_factory=dict)
 
     @property
     def is_enough(self) -> bool:
@@ -161,14 +186,21 @@ GROUPINGS: dict[str, Grouping] = {
 
 def predicted(prediction: Prediction) -> Forecast | None:
     """The forecast in a prediction; None if nothing resembles the application."""
-    if prediction.best.io_nodes is None or prediction.decision.io_nodes is None:
+    if prediction.best.io_nodes is None:
         return None
+    decide = prediction.choice.decide
+    answers = {default: decide(Policy(default=default)) for default in DEFAULTS}
     points = {point.io_nodes: point.bandwidth_mib_s for point in prediction.curve}
     return Forecast(
         means={n: point.mean for n, point in points.items()},
         intervals={n: (point.p10, point.p90) for n, point in points.items()},
         best=prediction.best.io_nodes,
-        decision=prediction.decision.io_nodes,
+        decision=decide(Policy(min_confidence=0)).io_nodes,
+        site_answers={
+            default: SiteAnswer(answer.io_nodes, answer.source == "default")
+            for default, answer in answers.items()
+            if answer.io_nodes is not None
+        },
     )
 
 
@@ -209,8 +241,15 @@ def judge(
     choice = Choice(
         measured_best=Cell(top, bimodal(runs[top])),
         regret=1 - truth[forecast.best] / truth[top],
-        decision_regret=1 - truth[forecast.decision] / truth[top],
+        decision_regret=(
+            None if forecast.decision is None else 1 - truth[forecast.decision] / truth[top]
+        ),
         hit=truth[forecast.best] == truth[top],
+        site_regrets={
+            default: (1 - truth[answer.io_nodes] / truth[top], float(answer.is_default))
+            for default, answer in forecast.site_answers.items()
+            if default in truth
+        },
     )
     counted = [n for n in runs if n in forecast.means and (only is None or n in only)]
     return Judged(pattern, tuple(_cell(forecast, n, runs[n]) for n in counted), choice)
@@ -231,15 +270,17 @@ def score(judged: Sequence[Judged]) -> Score:
         )
 
     def of_choices(
-        value: Callable[[Choice], float], statistic: Callable[[Any], float] = np.mean
+        value: Callable[[Choice], float | None], statistic: Callable[[Any], float] = np.mean
     ) -> Estimate | None:
-        return estimate(
-            [
-                [value(one.choice) for one in ones if one.choice is not None]
-                for ones in by_pattern.values()
-            ],
-            statistic,
-        )
+        values = [
+            [value(one.choice) for one in ones if one.choice is not None]
+            for ones in by_pattern.values()
+        ]
+        known = [[one for one in of_pattern if one is not None] for of_pattern in values]
+        return estimate(known, statistic)
+
+    def of_site(default: int, place: int) -> Estimate | None:
+        return of_choices(lambda choice: choice.site_regrets.get(default, (None, None))[place])
 
     return Score(
         patterns=len(by_pattern),
@@ -255,6 +296,8 @@ def score(judged: Sequence[Judged]) -> Score:
         decision_regret_p95=of_choices(lambda choice: choice.decision_regret, p95),
         hit=of_choices(lambda choice: choice.hit),
         coverage=of_cells(lambda cell: cell.inside),
+        site_regrets={default: of_site(default, 0) for default in DEFAULTS},
+        abstentions={default: of_site(default, 1) for default in DEFAULTS},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from judging import FEWEST_PATTERNS, Estimate, Score
+from judging import DEFAULTS, FEWEST_PATTERNS, Estimate, Score
 from measuring import Claim
 from protocols import MODEL, NEAREST
 
@@ -41,6 +41,26 @@ def table(title: str, by_way: Mapping[str, Score]) -> Iterator[str]:
             percent(found.coverage),
         )
         yield f"| {way} | {asked} | {' | '.join(figures)} |"
+
+
+def table_of_defaults(by_way: Mapping[str, Score]) -> Iterator[str]:
+    """Regrets of the answers to sites with a default, which counts where nothing is decided."""
+    judged = {way: found for way, found in by_way.items() if any(found.abstentions.values())}
+    if not judged:
+        return
+    yield (
+        "\n| way | regret, always decided "
+        + "".join(f"| regret, default {n} | its share " for n in DEFAULTS)
+        + "|"
+    )
+    yield "| --- | ---: " + "| ---: " * 2 * len(DEFAULTS) + "|"
+    for way, found in judged.items():
+        figures = [
+            text
+            for n in DEFAULTS
+            for text in (decimals(found.site_regrets[n], 4), percent(found.abstentions[n]))
+        ]
+        yield f"| {way} | {' | '.join([decimals(found.decision_regret, 4), *figures])} |"
 
 
 def table_of_groups(groups: Mapping[str, Mapping[str, Score]]) -> Iterator[str]:
