@@ -81,6 +81,7 @@ def decide(
     available: int | None = None,
     default: int | None = None,
     min_confidence: float = MIN_CONFIDENCE,
+    share: float = 1.0,
     unknown: str | None = None,
 ) -> Decision:
     """Take the fewest I/O nodes whose expected bandwidth is within a tolerance of the best.
@@ -104,6 +105,9 @@ def decide(
         The least probability that the number reaches 0.9 of the best bandwidth, or is better than
         the default; at least 0 and below 1. With a tolerance above 0.05, 0.95 minus the tolerance
         takes the place of 0.9.
+    share : float
+        The probability that the job does the I/O of the curve, or other I/O for which the number is
+        the same. All probabilities are multiplied by it.
     unknown : str, optional
         Why the curve cannot be relied on, as a clause.
 
@@ -131,10 +135,10 @@ def decide(
     of_best = expected[:, chosen] / expected[:, columns].max(axis=1)
     # A site that tolerates more takes numbers on purpose that are not near the best.
     enough = min(_NEAR, _NEAR + TOLERANCE - tolerance)
-    near = float((of_best >= enough).mean())
+    near = share * float((of_best >= enough).mean())
     if near < min_confidence:
         beside = _default_column(curve, columns, default)
-        if beside is None or _better(expected, chosen, beside) < min_confidence:
+        if beside is None or share * _better(expected, chosen, beside) < min_confidence:
             unsure = Unsure(curve[chosen].io_nodes, enough, near)
             return abstain(unsure, available=available, default=default, tolerance=tolerance)
     return Decision(
@@ -142,7 +146,7 @@ def decide(
         source="model",
         bandwidth_mib_s=curve[chosen].bandwidth_mib_s.mean,
         tolerance=tolerance,
-        within_10_percent=float((of_best >= _NEAR).mean()),
+        within_10_percent=share * float((of_best >= _NEAR).mean()),
         reason=_reason(curve, columns, chosen, available),
     )
 

@@ -126,15 +126,17 @@ class Choice:
     scatter: NDArray[np.float64]
     unknown: str | None
 
-    def decide(self, policy: Policy) -> Decision:
-        """Decide by the rules of a site.
+    def decide(self, policy: Policy, share: float = 1.0) -> Decision:
+        """Decide by the rules of a site; `share` is as for `decision.decide`.
 
         Raises
         ------
         InputError
             When the policy is not valid.
         """
-        return decide(self.curve, self.expected_mib_s, **asdict(policy), unknown=self.unknown)
+        return decide(
+            self.curve, self.expected_mib_s, **asdict(policy), share=share, unknown=self.unknown
+        )
 
 
 @dataclass(frozen=True)

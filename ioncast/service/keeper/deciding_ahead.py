@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,9 +17,30 @@ from predictor.learning.trying import worth_trying
 
 # More digits of a bandwidth or a probability mean nothing.
 _DIGITS = 6
-# As in `answers`, with the probability of being within 10 % of the best as the third value.
+# As in `answers`, with a number instead of the confidence as JSON.
 _Trial = tuple[int, int, float, str]
 _Choice = tuple[int, int | None, float, str, bool, _Trial | None]
+
+
+class OtherVariant(NamedTuple):
+    """A variant that the job may be instead of the predicted one.
+
+    Attributes
+    ----------
+    share : float
+        Its share of the weights of all runs.
+    chosen : tuple of (int, int)
+        The number of I/O nodes that it gets if at least so many are available, from the most
+        available I/O nodes on: (available, number).
+    """
+
+    share: float
+    chosen: tuple[tuple[int, int], ...]
+
+    def has(self, io_nodes: int | None, available: int) -> bool:
+        """Whether it gets a number of I/O nodes."""
+        numbers = (number for least, number in self.chosen if least <= available)
+        return next(numbers, None) == io_nodes
 
 
 class Decided(NamedTuple):
@@ -30,8 +51,7 @@ class Decided(NamedTuple):
     points, io_nodes, unknown, default
         As in `PreparedGroup`.
     choices : tuple of tuple
-        As in `PreparedGroup`, with the probability of being within 10 % of the best instead of
-        the confidence.
+        As in `PreparedGroup`, with a number instead of the confidence as JSON.
     implausible : int
         Number of bandwidths that did not correct the prediction (see
         `predictor.composition.plausible`).
@@ -50,21 +70,48 @@ class Decided(NamedTuple):
     is_corrected: bool = False
     p90_mib_s: float = 0.0
 
+    @property
+    def chosen(self) -> tuple[tuple[int, int], ...]:
+        """As in `OtherVariant`."""
+        return tuple(
+            (cap, self.io_nodes[place]) for cap, place, *_ in self.choices if place is not None
+        )
+
     def without_basis(self, cause: str) -> Decided:
         """Decide nothing for a cause; one that is known already is kept."""
         return self._replace(choices=(), unknown=self.unknown or cause)
 
 
-def decide_all(found: prediction.Prediction, policy: Policy, explore: float) -> Decided:
+def decide_all(
+    found: prediction.Prediction,
+    policy: Policy,
+    share: float = 1.0,
+    others: Sequence[OtherVariant] = (),
+    explore: float = 0.0,
+) -> Decided:
     """Decide by a site's policy, for each number of I/O nodes that may be available.
 
-    `explore` is the mean share of the bandwidth that trying other numbers may cost.
+    Parameters
+    ----------
+    found : Prediction
+        The prediction of the variant with the most weight.
+    policy : Policy
+        The site's policy.
+    share : float
+        The share of this variant in the weights of all runs.
+    others : sequence of OtherVariant
+        The other variants. Where one gets the same number, its share counts too: it does not matter
+        then which of them the job is.
+    explore : float
+        The mean share of the bandwidth that trying other numbers may cost.
     """
     choice = found.choice
     return Decided(
         points=tuple(map(_point, choice.curve)),
         io_nodes=tuple(point.io_nodes for point in choice.curve),
-        choices=() if choice.unknown else tuple(_choices(choice, policy, explore)),
+        choices=(
+            () if choice.unknown else tuple(_choices(choice, policy, share, others, explore))
+        ),
         unknown=choice.unknown,
         default=policy.default,
         implausible=len(found.implausible_runs),
@@ -81,7 +128,6 @@ def prepare_group(
     application_id: int,
     runs: int,
     alike: int,
-    share: float,
     scaled_from: int | None = None,
 ) -> PreparedGroup:
     """Prepare the answers for one size of job.
@@ -96,9 +142,6 @@ def prepare_group(
         Id of the newest run's application.
     runs, alike : int
         How many runs are known, and how many of them do the same I/O.
-    share : float
-        The share of the runs that do the same I/O in the weights of all runs (see
-        `predictor.matching.same_application.Variant`).
     scaled_from : int, optional
         The number of processes of the runs, if it differs from `tasks`.
     """
@@ -112,7 +155,7 @@ def prepare_group(
         points=decided.points,
         io_nodes=decided.io_nodes,
         choices=tuple(
-            (cap, place, _number(share * within), why, is_cut_off, trial and _shared(trial, share))
+            (cap, place, _number(within), why, is_cut_off, trial and _with_text(trial))
             for cap, place, within, why, is_cut_off, trial in decided.choices
         ),
         unknown=decided.unknown,
@@ -120,9 +163,9 @@ def prepare_group(
     )
 
 
-def _shared(trial: _Trial, share: float) -> Trial:
+def _with_text(trial: _Trial) -> Trial:
     jobs, place, within, why = trial
-    return jobs, place, _number(share * within), why
+    return jobs, place, _number(within), why
 
 
 def _size(tasks: int, nodes: int | None, runs: int, alike: int, scaled_from: int | None) -> str:
@@ -141,10 +184,19 @@ def _left_out(implausible: int) -> str:
     return f", {counted(implausible, 'bandwidth')} left out as implausible"
 
 
-def _choices(choice: prediction.Choice, policy: Policy, explore: float) -> Iterator[_Choice]:
+def _choices(
+    choice: prediction.Choice,
+    policy: Policy,
+    share: float,
+    others: Sequence[OtherVariant],
+    explore: float,
+) -> Iterator[_Choice]:
     io_nodes = [point.io_nodes for point in choice.curve]
     for cap in sorted(io_nodes, reverse=True):
-        decision = choice.decide(replace(policy, available=cap))
+        rules = replace(policy, available=cap)
+        number = choice.decide(replace(rules, min_confidence=0)).io_nodes
+        same = sum(other.share for other in others if other.has(number, cap))
+        decision = choice.decide(rules, min(share + same, 1.0))
         reason, within = decision.reason, decision.within_10_percent
         if isinstance(reason, Defaulted):
             given = decision.io_nodes
@@ -155,11 +207,15 @@ def _choices(choice: prediction.Choice, policy: Policy, explore: float) -> Itera
             why = json.dumps(without_limit(reason))[1:-1]
             is_cut_off = reason.unavailable is not None
         place = None if isinstance(reason, Defaulted) else chosen
-        trial = None if chosen is None or not explore else _trial(choice, chosen, cap, explore)
+        trial = None
+        if explore and chosen is not None:
+            trial = _trial(choice, chosen, cap, share, explore)
         yield cap, place, within or 0.0, why, is_cut_off, trial
 
 
-def _trial(choice: prediction.Choice, chosen: int, cap: int, explore: float) -> _Trial | None:
+def _trial(
+    choice: prediction.Choice, chosen: int, cap: int, share: float, explore: float
+) -> _Trial | None:
     """Prepare the trial of another number than the chosen one, with the probability for it."""
     io_nodes = [point.io_nodes for point in choice.curve]
     columns = [place for place, number in enumerate(io_nodes) if number <= cap]
@@ -167,7 +223,7 @@ def _trial(choice: prediction.Choice, chosen: int, cap: int, explore: float) -> 
     if found is None:
         return None
     enough = 0.9 * choice.expected_mib_s[:, columns].max(axis=1)
-    within = float((choice.expected_mib_s[:, found.place] >= enough).mean())
+    within = share * float((choice.expected_mib_s[:, found.place] >= enough).mean())
     why = trial_in_words(io_nodes[found.place], io_nodes[chosen], found.loss)
     return int(found.jobs * NO_TRIAL), found.place, within, json.dumps(why)[1:-1]
 

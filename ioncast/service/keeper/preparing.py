@@ -22,7 +22,7 @@ from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_sec
 from benchdb.store.system_changes import newest_change
 from ioncast.service.answering.answers import Entry, PreparedGroup, is_same_size, ratio
 from ioncast.service.answering.prepared import Wanted
-from ioncast.service.keeper.deciding_ahead import Decided, decide_all, prepare_group
+from ioncast.service.keeper.deciding_ahead import Decided, OtherVariant, decide_all, prepare_group
 from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
@@ -32,7 +32,7 @@ from predictor.composition.plausible import impossible, is_implausible
 from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.matching.basis import Survey, read_survey
 from predictor.matching.configurations import configuration
-from predictor.matching.same_application import Identity, identities, scaled, variants
+from predictor.matching.same_application import Identity, Variant, identities, scaled, variants
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
@@ -40,6 +40,8 @@ from summario.phases.values import Phase
 MOST_SIZES = 20
 # Runs of an application with each number of I/O nodes from which it is predicted.
 _RUNS = 50
+# Each variant takes a prediction. Further ones count as if they got another number.
+_MOST_OTHERS = 3
 # Applications that are prepared one after the other often need the same benchmarks.
 _MOST_KNOWN = 4
 # Many applications have the same phases. The decisions for one of them take some kilobytes.
@@ -87,14 +89,20 @@ class Surveys:
         nodes: int | None,
         earlier: Sequence[EarlierRun],
         policy: Policy,
-        explore: float,
+        share: float = 1.0,
+        others: Sequence[OtherVariant] = (),
+        explore: float = 0.0,
     ) -> Decided:
         """Decide for some phases; the decisions for the same phases are made once."""
         return _kept(
             self._decided,
-            (system, _digest(phases, nodes, earlier, policy)),
+            (system, _digest(phases, nodes, earlier, [asdict(policy), share, others])),
             lambda: decide_all(
-                self._prediction(connection, system, phases, nodes, earlier), policy, explore
+                self._prediction(connection, system, phases, nodes, earlier),
+                policy,
+                share,
+                others,
+                explore,
             ),
             most=_MOST_DECIDED,
         )
@@ -126,9 +134,12 @@ class Surveys:
 
 
 def _digest(
-    phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun], policy: Policy
+    phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun], rules: object
 ) -> bytes:
-    """SHA-256 of everything that a decision depends on, besides the system."""
+    """SHA-256 of everything that a decision depends on, besides the system.
+
+    `rules` are plain values of JSON.
+    """
     # The job id, the log's name and times do not change a decision. But it matters which phases
     # share time, and whether a phase is mostly metadata, which is never matched exactly.
     times_count = timeline_of(phases).shared.size > 0
@@ -147,7 +158,7 @@ def _digest(
         )
         for phase in phases
     ]
-    asked = [records, nodes, [asdict(run) for run in earlier], asdict(policy)]
+    asked = [records, nodes, [asdict(run) for run in earlier], rules]
     return sha256(json.dumps(asked).encode()).digest()
 
 
@@ -311,24 +322,20 @@ class Preparing:
     def _predicted(
         self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
     ) -> PreparedGroup:
-        variant = variants([self._phases_of(run) or [] for run in runs])[0]
+        variant, *others = variants([self._phases_of(run) or [] for run in runs])
         alike = [runs[place] for place in variant.runs]
-        phases = self._phases_of(alike[0]) or []
-        is_scaled = tasks != alike[0].tasks
         settings = self._settings
         policy = Policy(
             tolerance=settings.tolerance_of(system),
             min_confidence=settings.min_confidence_of(system),
             default=settings.default_of(system),
         )
-        explore = self._settings.explore_of(system)
-        decide = partial(
-            self._surveys.decided, self._connection, system, policy=policy, explore=explore
-        )
-        measured = decide(phases, alike[0].nodes, self._earlier(alike, runs))
-        decided = decide(scaled(phases, tasks), nodes, []) if is_scaled else measured
-        if cause := _impossible(alike, measured):
-            decided = decided.without_basis(cause)
+        decide = partial(self._decided, system, runs, tasks, nodes)
+        decided_others = [
+            OtherVariant(other.share, decide(other, replace(policy, min_confidence=0)).chosen)
+            for other in others[:_MOST_OTHERS]
+        ]
+        decided = decide(variant, policy, decided_others)
         return prepare_group(
             decided,
             tasks=tasks,
@@ -336,9 +343,36 @@ class Preparing:
             application_id=alike[0].application.id,
             runs=len(runs),
             alike=len(alike),
-            share=variant.share,
-            scaled_from=alike[0].tasks if is_scaled else None,
+            scaled_from=None if tasks == alike[0].tasks else alike[0].tasks,
         )
+
+    def _decided(
+        self,
+        system: str,
+        runs: Sequence[Run],
+        tasks: int,
+        nodes: int | None,
+        variant: Variant,
+        policy: Policy,
+        others: Sequence[OtherVariant] = (),
+    ) -> Decided:
+        """Decide for jobs of a variant of some runs, scaled to a size."""
+        alike = [runs[place] for place in variant.runs]
+        phases = self._phases_of(alike[0]) or []
+        decide = partial(
+            self._surveys.decided,
+            self._connection,
+            system,
+            policy=policy,
+            share=variant.share,
+            others=others,
+            explore=self._settings.explore_of(system),
+        )
+        measured = decide(phases, alike[0].nodes, self._earlier(alike, runs))
+        is_scaled = tasks != alike[0].tasks
+        decided = decide(scaled(phases, tasks), nodes, []) if is_scaled else measured
+        cause = _impossible(alike, measured)
+        return decided.without_basis(cause) if cause else decided
 
     def _phases_of(self, run: Run) -> list[Phase] | None:
         """Return the phases of a run; None if the stored ones cannot be used."""

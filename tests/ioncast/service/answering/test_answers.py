@@ -20,7 +20,12 @@ from ioncast.service.answering.answers import (
     default_answer,
 )
 from ioncast.service.deciding.questions import DecisionAnswer
-from ioncast.service.keeper.deciding_ahead import decide_all, prepare_group
+from ioncast.service.keeper.deciding_ahead import (
+    Decided,
+    OtherVariant,
+    decide_all,
+    prepare_group,
+)
 from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.model.system_model import Knowledge
@@ -70,15 +75,17 @@ def group(
     explore: float = 0.0,
     **told: Any,
 ) -> PreparedGroup:
+    return prepare(decide_all(prediction or predicted(), policy, explore=explore), **told)
+
+
+def prepare(decided: Decided, **told: Any) -> PreparedGroup:
     values: dict[str, Any] = {
         "tasks": 16,
         "nodes": 8,
         "application_id": 7,
         "runs": 5,
         "alike": 5,
-        "share": 1.0,
     }
-    decided = decide_all(prediction or predicted(), policy, explore)
     return prepare_group(decided, **(values | told))
 
 
@@ -205,10 +212,40 @@ def test_why_begins_with_the_runs_that_it_rests_on() -> None:
     )
 
 
-def test_runs_that_do_something_else_are_told_and_make_less_confident() -> None:
-    whole, part = asked([group()]), asked([group(alike=3, share=0.5)])
-    assert "16 processes on 8 nodes, 3 of which do the same I/O; " in part["why"]
-    assert part["confidence"] == pytest.approx(whole["confidence"] / 2, abs=1e-5)
+def test_runs_that_do_something_else_are_told() -> None:
+    found = asked([group(alike=3)])
+    assert "16 processes on 8 nodes, 3 of which do the same I/O; " in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "available", "share"),
+    [
+        # With 8 available, 4 I/O nodes are the decision, with 2 available 2 of them.
+        (((8, 8),), None, 0.7),
+        (((8, 4),), None, 0.9),
+        ((), None, 0.7),
+        # The number of the other variant depends on the available number too.
+        (((8, 8), (2, 2), (0, 0)), 2, 0.9),
+        (((8, 4), (2, 0)), 2, 0.7),
+    ],
+)
+def test_the_share_of_other_runs_counts_where_they_get_another_number(
+    chosen: tuple[tuple[int, int], ...], available: int | None, share: float
+) -> None:
+    others = [OtherVariant(0.2, chosen), OtherVariant(0.1, ())]
+    policy = replace(POLICY, min_confidence=0)
+    whole, part = (
+        asked([prepare(decide_all(predicted(), policy, *told))], available=available)
+        for told in ((), (0.7, others))
+    )
+    assert part["io_nodes"] == whole["io_nodes"]
+    assert part["confidence"] == pytest.approx(share * whole["confidence"], abs=1e-5)
+
+
+def test_a_number_for_half_of_the_runs_is_not_sure_enough() -> None:
+    others = [OtherVariant(0.6, ((8, 0),))]
+    told = asked([prepare(decide_all(predicted(), POLICY, 0.4, others))])
+    assert (told["io_nodes"], told["source"]) == (3, "default")
 
 
 def sizes(*tasks_and_nodes: tuple[int, int | None]) -> list[PreparedGroup]:

@@ -330,6 +330,33 @@ def test_runs_that_do_something_else_are_kept_apart(site: Site) -> None:
     assert found["source"] == "history"
 
 
+def test_it_does_not_matter_which_variant_a_job_is_if_both_get_the_same_number(
+    site: Site,
+) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    alone = site.ask()
+    # 16 times the bytes: another variant, with the same benchmark.
+    site.run(phase(moved_mib=64))
+    site.run()
+    site.seconds()
+    found = site.ask()
+    assert alone is not None
+    assert found is not None
+    assert "2 of which do the same I/O; " in found["why"]
+    assert (found["io_nodes"], found["confidence"]) == (alone["io_nodes"], alone["confidence"])
+    # Nothing is known of reads, so their number may be another one.
+    site.run(phase(operation="read"))
+    site.run()
+    site.seconds()
+    unlike = site.ask()
+    assert unlike is not None
+    # The runs weigh 1, 0.8 (the read), 0.64, 0.512 and 0.4096.
+    share = 1 - 0.8 / (1 + 0.8 + 0.64 + 0.512 + 0.4096)
+    assert unlike["confidence"] == pytest.approx(share * alone["confidence"], abs=1e-5)
+
+
 def test_what_runs_got_corrects_what_is_expected(site: Site) -> None:
     site.measure()
     site.run()
