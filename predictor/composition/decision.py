@@ -33,6 +33,8 @@ MIN_CONFIDENCE = 0.5
 LEAST_KNOWN = 0.5
 # ... or so many runs of the application, with so many different numbers of I/O nodes.
 _RUNS, _NUMBERS = 3, 2
+# The draws are split into so many slices of about the same bandwidth.
+_SLICES = 20
 # A number with this share of the best bandwidth is near the best.
 _NEAR = 0.9
 # Bandwidths that differ by rounding are equal.
@@ -139,7 +141,14 @@ def decide(
     if near < min_confidence:
         beside = _default_column(curve, columns, default)
         if beside is None or share * _better(expected, chosen, beside) < min_confidence:
-            unsure = Unsure(curve[chosen].io_nodes, enough, near)
+            column, expected_near = _most_telling(curve, expected, columns, tolerance, enough)
+            unsure = Unsure(
+                io_nodes=curve[chosen].io_nodes,
+                share_of_best=enough,
+                probability=near,
+                run_with=None if share < min_confidence else curve[column].io_nodes,
+                is_enough=share * expected_near >= min_confidence,
+            )
             return abstain(unsure, available=available, default=default, tolerance=tolerance)
     return Decision(
         io_nodes=curve[chosen].io_nodes,
@@ -171,7 +180,7 @@ def abstain(
 
 
 def too_little_known(known: float, moved: float, ran_with: Sequence[int]) -> str | None:
-    """Say that a curve is of too small a part of a run to decide on, as a clause.
+    """Say that a curve is of too small a part of a run to decide on, and what would help.
 
     The application's own runs show what the unknown part does, once they had several numbers of
     I/O nodes.
@@ -186,22 +195,22 @@ def too_little_known(known: float, moved: float, ran_with: Sequence[int]) -> str
     Returns
     -------
     str or None
-        None if a decision may rest on the curve.
+        A clause; None if a decision may rest on the curve.
 
     Examples
     --------
     >>> too_little_known(50, 100, []), too_little_known(2, 100, [0, 4, 4])
     (None, None)
-    >>> too_little_known(2, 100, [4, 4, 4])
-    'only 2% of the bytes have a benchmark'
+    >>> too_little_known(2, 100, [4, 4, 4])  # doctest: +ELLIPSIS
+    'only 2% of the bytes have a benchmark (measure the rest, which `ioncast match` lists; ...'
     """
     if known >= LEAST_KNOWN * moved or (len(ran_with) >= _RUNS and len({*ran_with}) >= _NUMBERS):
         return None
     percent = math.floor(100 * known / moved)
+    some = f"only {percent}%" if percent else "less than 1%"
     return (
-        f"only {percent}% of the bytes have a benchmark"
-        if percent
-        else ("less than 1% of the bytes have a benchmark")
+        f"{some} of the bytes have a benchmark (measure the rest, which `ioncast match` lists; the"
+        f" service also decides after {_RUNS} runs with {_NUMBERS} numbers of I/O nodes)"
     )
 
 
@@ -277,6 +286,48 @@ def _default_column(
     places = {curve[i].io_nodes: i for i in columns}
     below = [n for n in places if n <= default and (n > 0) == (default > 0)]
     return places[max(below)] if below else None
+
+
+def _most_telling(
+    curve: Sequence[Point],
+    expected: NDArray[np.float64],
+    columns: Sequence[int],
+    tolerance: float,
+    enough: float,
+) -> tuple[int, float]:
+    """Find the point whose bandwidth, once it is known, makes the next decision surest.
+
+    Draws with about the same bandwidth at a point show what is left to doubt when a run has told
+    this bandwidth.
+
+    Returns
+    -------
+    int
+        The column of the point.
+    float
+        The probability to expect after the run that a decision reaches a share of the best
+        bandwidth (`enough`).
+    """
+    draws = expected[:, columns]
+    numbers = [curve[i].io_nodes for i in columns]
+    of_best = draws / draws.max(axis=1, keepdims=True)
+    near = []
+    for column in range(len(columns)):
+        alike = np.array_split(np.argsort(draws[:, column]), min(_SLICES, len(draws)))
+        near.append(
+            sum(
+                (of_best[rows, _fewest(numbers, draws[rows], tolerance)] >= enough).sum()
+                for rows in alike
+            )
+            / len(draws)
+        )
+    return columns[int(np.argmax(near))], float(max(near))
+
+
+def _fewest(numbers: Sequence[int], draws: NDArray[np.float64], tolerance: float) -> int:
+    """Find the column that is decided on by the means of some draws."""
+    means = dict(zip(numbers, draws.mean(axis=0).tolist(), strict=True))
+    return numbers.index(fewest_near_best(means, tolerance))
 
 
 def _better(expected: NDArray[np.float64], chosen: int, other: int) -> float:

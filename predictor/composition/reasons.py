@@ -73,11 +73,18 @@ class Unsure:
         The share of the best bandwidth that it should reach.
     probability : float
         The probability that it reaches this share.
+    run_with : int or None
+        The number of I/O nodes of the run that would tell most; None if no run would tell, because
+        jobs of this name do different I/O.
+    is_enough : bool
+        Whether the next job is expected to be decided after this run.
     """
 
     io_nodes: int
     share_of_best: float
     probability: float
+    run_with: int | None
+    is_enough: bool
 
 
 @dataclass(frozen=True)
@@ -100,19 +107,30 @@ class Defaulted:
 
 
 def cause_in_words(cause: str | Unsure) -> str:
-    """Say why nothing was chosen, as a clause.
+    """Say why nothing was chosen and what would help, as a clause.
 
     Examples
     --------
-    >>> cause_in_words(Unsure(4, 0.9, 0.381))
-    '4 I/O nodes would reach 90% of the best bandwidth with a probability of only 38%'
+    >>> cause_in_words(Unsure(4, 0.9, 0.381, run_with=8, is_enough=True))
+    ... # doctest: +NORMALIZE_WHITESPACE
+    '4 I/O nodes would reach 90% of the best bandwidth with a probability of only 38% (run once with
+     8 I/O nodes, and the next job is probably decided)'
     """
     if isinstance(cause, str):
         return cause
     return (
         f"{in_words(cause.io_nodes)} would reach {cause.share_of_best:.0%} of the best bandwidth"
-        f" with a probability of only {cause.probability:.0%}"
+        f" with a probability of only {cause.probability:.0%} ({_help(cause)})"
     )
+
+
+def _help(cause: Unsure) -> str:
+    """Say what would help to decide the next job."""
+    if cause.run_with is None:
+        return "give jobs with different I/O different names"
+    if cause.is_enough:
+        return f"run once with {in_words(cause.run_with)}, and the next job is probably decided"
+    return f"several runs would help, the first with {in_words(cause.run_with)}"
 
 
 def clause(reason: Chosen | Defaulted) -> str:

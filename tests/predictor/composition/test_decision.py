@@ -227,7 +227,7 @@ def test_a_number_that_is_not_sure_to_be_near_the_best_must_be_better_than_the_d
         words = "8 I/O nodes would reach 90% of the best bandwidth with a probability of only 40%"
         assert words in decision.why
         assert isinstance(decision.reason, Defaulted)
-        assert decision.reason.cause == Unsure(8, 0.9, 0.4)
+        assert decision.reason.cause == Unsure(8, 0.9, 0.4, run_with=0, is_enough=True)
 
 
 @pytest.mark.parametrize(
@@ -254,9 +254,30 @@ def test_a_site_that_tolerates_more_takes_numbers_that_are_not_near_the_best() -
     decision = decided({0: 70.0, 8: 100.0}, draws, tolerance=0.3)
     assert (decision.io_nodes, decision.within_10_percent) == (0, 0.0)
     assert decided({0: 70.0, 8: 100.0}, draws, tolerance=0.3, min_confidence=0.7).why == (
-        "direct access would reach 65% of the best bandwidth with a probability of only 67%, and"
-        " the site has no default"
+        "direct access would reach 65% of the best bandwidth with a probability of only 67% (run"
+        " once with direct access, and the next job is probably decided), and the site has no"
+        " default"
     )
+
+
+@pytest.mark.parametrize("doubtful", [0, 8])
+def test_the_run_that_would_tell_is_with_the_number_that_is_in_doubt(doubtful: int) -> None:
+    """The other number gets about 100 MiB/s in each draw, the doubtful one 50 to 200 MiB/s."""
+    random = np.random.default_rng(1)
+    wide, narrow = 100 * 2 ** random.uniform(-1, 1, 1000), random.uniform(99, 101, 1000)
+    draws = np.array([wide, narrow] if doubtful == 0 else [narrow, wide]).T
+    curve = points(dict(zip((0, 8), draws.mean(axis=0).tolist(), strict=True)))
+    decision = decide(curve, draws, min_confidence=0.7)
+    with_ = "direct access" if doubtful == 0 else "8 I/O nodes"
+    assert f"(run once with {with_}, and the next job is probably decided)" in decision.why
+
+
+def test_one_run_is_not_enough_if_all_other_numbers_stay_in_doubt() -> None:
+    random = np.random.default_rng(1)
+    draws = 100 * 2 ** random.uniform(-1, 1, (1000, 8))
+    curve = points({n: draws[:, i].mean() for i, n in enumerate((0, 1, 2, 4, 8, 16, 32, 64))})
+    decision = decide(curve, draws, min_confidence=0.7)
+    assert "(several runs would help, the first with " in decision.why
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,7 @@ def test_a_number_for_half_of_the_runs_is_not_sure_enough() -> None:
     others = [OtherVariant(0.6, ((8, 0),))]
     told = asked([prepare(decide_all(predicted(), POLICY, 0.4, others))])
     assert (told["io_nodes"], told["source"]) == (3, "default")
+    assert "(give jobs with different I/O different names)" in told["why"]
 
 
 def sizes(*tasks_and_nodes: tuple[int, int | None]) -> list[PreparedGroup]:
