@@ -15,8 +15,9 @@ from benchdb.store.systems import measured_systems, require_system
 from ioncast_base.errors import DatabaseError, InputError, IoncastError, UnknownNameError, as_option
 from ioncast_base.wording import alike_first, listed
 from ior_configs import IorConfig
-from predictor.composition.plausible import impossible, own_run
+from predictor.composition.own_run import own_run
 from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.learning.plausible import impossible
 from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
 from predictor.matching.configurations import configuration
 from predictor.matching.job_nodes import job_nodes

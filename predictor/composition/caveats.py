@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import bandwidth, counted, each_in_words, in_digits, in_words, size
 from predictor.composition.differing import differing
-from predictor.composition.plausible import IMPLAUSIBLE_FACTOR
+from predictor.learning.plausible import IMPLAUSIBLE_FACTOR
 from predictor.matching.configurations import MatchedPhase, metadata_warnings
 from predictor.model.system_model import Knowledge
 

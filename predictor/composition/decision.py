@@ -33,8 +33,8 @@ MIN_CONFIDENCE = 0.5
 LEAST_KNOWN = 0.5
 # ... or so many runs of the application, with so many different numbers of I/O nodes.
 _RUNS, _NUMBERS = 3, 2
-# The draws are split into so many slices of about the same bandwidth.
-_SLICES = 20
+# The draws are split into so many slices with runs of about the same bandwidth.
+_SLICES = 10
 # A number with this share of the best bandwidth is near the best.
 _NEAR = 0.9
 # Bandwidths that differ by rounding are equal.
@@ -78,6 +78,7 @@ class Decision:
 def decide(
     curve: Sequence[Point],
     expected: NDArray[np.float64],
+    runs: NDArray[np.float64] | None = None,
     *,
     tolerance: float = TOLERANCE,
     available: int | None = None,
@@ -97,6 +98,8 @@ def decide(
         The prediction, in any order; empty when nothing is known.
     expected : ndarray of shape (draws, points)
         Draws of the expected bandwidths in MiB/s, jointly over the points of `curve`.
+    runs : ndarray of shape (draws, points), optional
+        The bandwidth of a run of each draw; by default runs do not scatter.
     tolerance : float
         The share of the best bandwidth that may be given up, at least 0 and below 1.
     available : int, optional
@@ -141,7 +144,10 @@ def decide(
     if near < min_confidence:
         beside = _default_column(curve, columns, default)
         if beside is None or share * _better(expected, chosen, beside) < min_confidence:
-            column, expected_near = _most_telling(curve, expected, columns, tolerance, enough)
+            outcomes = expected if runs is None else runs
+            column, expected_near = _most_telling(
+                curve, expected, outcomes, columns, tolerance, enough
+            )
             unsure = Unsure(
                 io_nodes=curve[chosen].io_nodes,
                 share_of_best=enough,
@@ -291,14 +297,15 @@ def _default_column(
 def _most_telling(
     curve: Sequence[Point],
     expected: NDArray[np.float64],
+    runs: NDArray[np.float64],
     columns: Sequence[int],
     tolerance: float,
     enough: float,
 ) -> tuple[int, float]:
-    """Find the point whose bandwidth, once it is known, makes the next decision surest.
+    """Find the point at which a run makes the next decision surest.
 
-    Draws with about the same bandwidth at a point show what is left to doubt when a run has told
-    this bandwidth.
+    Draws whose runs have about the same bandwidth at a point show what is left to doubt when a run
+    got this bandwidth.
 
     Returns
     -------
@@ -313,7 +320,8 @@ def _most_telling(
     of_best = draws / draws.max(axis=1, keepdims=True)
     near = []
     for column in range(len(columns)):
-        alike = np.array_split(np.argsort(draws[:, column]), min(_SLICES, len(draws)))
+        order = np.argsort(runs[:, columns[column]])
+        alike = np.array_split(order, min(_SLICES, len(draws)))
         near.append(
             sum(
                 (of_best[rows, _fewest(numbers, draws[rows], tolerance)] >= enough).sum()

@@ -39,7 +39,8 @@ from predictor.composition.matched_work import (
     matches_of,
     tasks_of,
 )
-from predictor.composition.plausible import OwnRun, is_implausible
+from predictor.composition.own_run import OwnRun
+from predictor.learning.plausible import is_implausible
 from predictor.learning.posterior import Outcome
 from predictor.matching.configurations import MatchedPhase, MatchKey
 from predictor.matching.job_nodes import JobNodes
@@ -113,18 +114,22 @@ class Choice:
     ----------
     curve : tuple of Point
         The points that may be chosen.
-    expected_mib_s : ndarray of shape (draws, points)
-        Draws of the expected bandwidths, jointly over the points.
-    scatter : ndarray of shape (points,)
-        Standard deviation of the logarithm of a run's bandwidth around the expected one.
+    expected_mib_s, runs_mib_s : ndarray of shape (draws, points)
+        Draws of the expected bandwidths, jointly over the points, and a run of each draw.
     unknown : str or None
         The reason why nothing can be chosen, as a clause.
     """
 
     curve: tuple[Point, ...]
     expected_mib_s: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+    runs_mib_s: NDArray[np.float64]
     unknown: str | None
+
+    @property
+    def scatter(self) -> NDArray[np.float64]:
+        """Standard deviation of the logarithm of a run's bandwidth, by point."""
+        found: NDArray[np.float64] = np.log(self.runs_mib_s / self.expected_mib_s).std(axis=0)
+        return found
 
     def decide(self, policy: Policy, share: float = 1.0) -> Decision:
         """Decide by the rules of a site; `share` is as for `decision.decide`.
@@ -135,7 +140,12 @@ class Choice:
             When the policy is not valid.
         """
         return decide(
-            self.curve, self.expected_mib_s, **asdict(policy), share=share, unknown=self.unknown
+            self.curve,
+            self.expected_mib_s,
+            self.runs_mib_s,
+            **asdict(policy),
+            share=share,
+            unknown=self.unknown,
         )
 
 
@@ -159,7 +169,7 @@ class Prediction:
         The runs that corrected the curve, the oldest first.
     implausible_runs : tuple of EarlierRun
         The runs that did not correct it, because their bandwidths are implausible (see
-        `predictor.composition.plausible`).
+        `predictor.learning.plausible`).
     phases : tuple of MatchedPhase
         The phases and their matches.
     warnings : tuple of str
@@ -313,10 +323,10 @@ def predict_together(
     for one, before, wider, after in zip(
         found, composed, doubted, _corrected(composed, doubted, runs), strict=True
     ):
-        curve, expected, scatter = _curve(one, after)
+        curve, expected, of_runs = _curve(one, after)
         own = estimates if before is None or after is None else _scaled(estimates, before, after)
         matched = tuple(_matched(task, own, points) for task in one.tasks)
-        best, choice = _choose(curve, expected, scatter, one, knowledge, runs)
+        best, choice = _choose(curve, expected, of_runs, one, knowledge, runs)
         predictions.append(
             Prediction(
                 system=system,
@@ -460,13 +470,12 @@ def _are_off(doubted: Composition, runs: Sequence[EarlierRun]) -> bool:
 def _curve(
     version: _Version, composition: Composition | None
 ) -> tuple[tuple[Point, ...], NDArray[np.float64], NDArray[np.float64]]:
-    """Summarise a composition as the points that were asked for, with draws and their scatter."""
+    """Summarise a composition as the points that were asked for, with draws: expected, of runs."""
     if composition is None:
-        return (), np.empty((0, 0)), np.empty(0)
+        return (), np.empty((0, 0)), np.empty((0, 0))
     shown = composition.only(version.asked)
     measured = _common(found.repetitions for found in matches_of(version.ordered))
-    scatter = np.log(shown.runs_mib_s / shown.expected_mib_s).std(axis=0)
-    return tuple(shown.points(measured)), shown.expected_mib_s, scatter
+    return tuple(shown.points(measured)), shown.expected_mib_s, shown.runs_mib_s
 
 
 def _scaled(
@@ -492,7 +501,7 @@ def _matched(
 def _choose(
     curve: Sequence[Point],
     expected: NDArray[np.float64],
-    scatter: NDArray[np.float64],
+    of_runs: NDArray[np.float64],
     version: _Version,
     knowledge: Knowledge,
     runs: Sequence[EarlierRun],
@@ -509,7 +518,7 @@ def _choose(
         if best.io_nodes is None
         else too_little_known(known, moved, [run.io_nodes for run in runs])
     )
-    return best, Choice(points, expected[:, trusted], scatter[trusted], unknown)
+    return best, Choice(points, expected[:, trusted], of_runs[:, trusted], unknown)
 
 
 def _common(cells: Iterable[Iterable[int]]) -> set[int]:

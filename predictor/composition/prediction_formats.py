@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from ioncast_base.wording import counted, size
 from predictor.composition.decision import decision_record
-from predictor.composition.plausible import own_run_record
+from predictor.composition.own_run import own_run_record
 from predictor.composition.prediction import EarlierRun, Prediction
 from predictor.matching.configurations import Match
 from summario.phases.tables import to_record, whole

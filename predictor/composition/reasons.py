@@ -114,7 +114,7 @@ def cause_in_words(cause: str | Unsure) -> str:
     >>> cause_in_words(Unsure(4, 0.9, 0.381, run_with=8, is_enough=True))
     ... # doctest: +NORMALIZE_WHITESPACE
     '4 I/O nodes would reach 90% of the best bandwidth with a probability of only 38% (run once with
-     8 I/O nodes, and the next job is probably decided)'
+     8 I/O nodes, and the next job may be decided)'
     """
     if isinstance(cause, str):
         return cause
@@ -129,7 +129,7 @@ def _help(cause: Unsure) -> str:
     if cause.run_with is None:
         return "give jobs with different I/O different names"
     if cause.is_enough:
-        return f"run once with {in_words(cause.run_with)}, and the next job is probably decided"
+        return f"run once with {in_words(cause.run_with)}, and the next job may be decided"
     return f"several runs would help, the first with {in_words(cause.run_with)}"
 
 

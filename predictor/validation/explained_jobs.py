@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchdb.history.decisions import DecisionRow
 from benchdb.history.jobs import JobEntry
 from ioncast_base.wording import bandwidth, in_words
-from predictor.composition.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
+from predictor.learning.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 
 # Slurm's own licence option; docs/slurm.md explains it under "Another number of I/O nodes".
 ANOTHER_NUMBER = (
@@ -35,7 +35,7 @@ class Explained:
         The reason, the basis, the predicted bandwidth, and the bandwidth that the job got.
     implausible : bool
         Whether the measured bandwidth is too high to be true (see
-        `predictor.composition.plausible`).
+        `predictor.learning.plausible`).
     """
 
     headline: str

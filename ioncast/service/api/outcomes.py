@@ -37,7 +37,7 @@ from ioncast.service.http.writers import writer
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
 from ioncast_base.toml_files import refusing
-from predictor.composition.plausible import is_implausible_beside
+from predictor.learning.plausible import is_implausible_beside
 from predictor.validation.decision_errors import COUNTED
 from summario.runs.logs_of_run import named
 

@@ -37,7 +37,7 @@ class OtherVariant(NamedTuple):
     share: float
     chosen: tuple[tuple[int, int], ...]
 
-    def has(self, io_nodes: int | None, available: int) -> bool:
+    def has(self, io_nodes: int, available: int) -> bool:
         """Whether it gets a number of I/O nodes."""
         numbers = (number for least, number in self.chosen if least <= available)
         return next(numbers, None) == io_nodes
@@ -52,9 +52,11 @@ class Decided(NamedTuple):
         As in `PreparedGroup`.
     choices : tuple of tuple
         As in `PreparedGroup`, with a number instead of the confidence as JSON.
+    chosen : tuple of (int, int)
+        As in `OtherVariant`: the numbers of the choices, however sure they are.
     implausible : int
         Number of bandwidths that did not correct the prediction (see
-        `predictor.composition.plausible`).
+        `predictor.learning.plausible`).
     is_corrected : bool
         Whether runs of the application corrected the prediction.
     p90_mib_s : float
@@ -66,20 +68,14 @@ class Decided(NamedTuple):
     choices: tuple[_Choice, ...]
     unknown: str | None
     default: int | None
+    chosen: tuple[tuple[int, int], ...] = ()
     implausible: int = 0
     is_corrected: bool = False
     p90_mib_s: float = 0.0
 
-    @property
-    def chosen(self) -> tuple[tuple[int, int], ...]:
-        """As in `OtherVariant`."""
-        return tuple(
-            (cap, self.io_nodes[place]) for cap, place, *_ in self.choices if place is not None
-        )
-
     def without_basis(self, cause: str) -> Decided:
         """Decide nothing for a cause; one that is known already is kept."""
-        return self._replace(choices=(), unknown=self.unknown or cause)
+        return self._replace(choices=(), chosen=(), unknown=self.unknown or cause)
 
 
 def decide_all(
@@ -106,14 +102,14 @@ def decide_all(
         The mean share of the bandwidth that trying other numbers may cost.
     """
     choice = found.choice
+    chosen = () if choice.unknown else tuple(_chosen(choice, policy))
     return Decided(
         points=tuple(map(_point, choice.curve)),
         io_nodes=tuple(point.io_nodes for point in choice.curve),
-        choices=(
-            () if choice.unknown else tuple(_choices(choice, policy, share, others, explore))
-        ),
+        choices=tuple(_choices(choice, policy, chosen, share, others, explore)),
         unknown=choice.unknown,
         default=policy.default,
+        chosen=chosen,
         implausible=len(found.implausible_runs),
         is_corrected=bool(found.earlier_runs),
         p90_mib_s=max((point.bandwidth_mib_s.p90 for point in choice.curve), default=0.0),
@@ -184,32 +180,39 @@ def _left_out(implausible: int) -> str:
     return f", {counted(implausible, 'bandwidth')} left out as implausible"
 
 
+def _chosen(choice: prediction.Choice, policy: Policy) -> Iterator[tuple[int, int]]:
+    for cap in sorted((point.io_nodes for point in choice.curve), reverse=True):
+        number = choice.decide(replace(policy, available=cap, min_confidence=0)).io_nodes
+        if number is not None:
+            yield cap, number
+
+
 def _choices(
     choice: prediction.Choice,
     policy: Policy,
+    chosen: Sequence[tuple[int, int]],
     share: float,
     others: Sequence[OtherVariant],
     explore: float,
 ) -> Iterator[_Choice]:
     io_nodes = [point.io_nodes for point in choice.curve]
-    for cap in sorted(io_nodes, reverse=True):
-        rules = replace(policy, available=cap)
-        number = choice.decide(replace(rules, min_confidence=0)).io_nodes
+    for cap, number in chosen:
         same = sum(other.share for other in others if other.has(number, cap))
-        decision = choice.decide(rules, min(share + same, 1.0))
+        known = min(share + same, 1.0)
+        decision = choice.decide(replace(policy, available=cap), known)
         reason, within = decision.reason, decision.within_10_percent
         if isinstance(reason, Defaulted):
             given = decision.io_nodes
-            chosen = io_nodes.index(given) if given in io_nodes else None
+            beside = io_nodes.index(given) if given in io_nodes else None
             why, is_cut_off = cause_in_words(reason.cause), False
         else:
-            chosen = io_nodes.index(reason.io_nodes)
+            beside = io_nodes.index(reason.io_nodes)
             why = json.dumps(without_limit(reason))[1:-1]
             is_cut_off = reason.unavailable is not None
-        place = None if isinstance(reason, Defaulted) else chosen
+        place = None if isinstance(reason, Defaulted) else beside
         trial = None
-        if explore and chosen is not None:
-            trial = _trial(choice, chosen, cap, share, explore)
+        if explore and beside is not None:
+            trial = _trial(choice, beside, cap, known, explore)
         yield cap, place, within or 0.0, why, is_cut_off, trial
 
 

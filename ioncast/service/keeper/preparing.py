@@ -28,8 +28,8 @@ from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
 from ioncast_base.times import instant
 from predictor.composition.overlap import timeline_of
-from predictor.composition.plausible import impossible, is_implausible
 from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.learning.plausible import impossible, is_implausible
 from predictor.matching.basis import Survey, read_survey
 from predictor.matching.configurations import configuration
 from predictor.matching.same_application import Identity, Variant, identities, scaled, variants
@@ -46,6 +46,8 @@ _MOST_OTHERS = 3
 _MOST_KNOWN = 4
 # Many applications have the same phases. The decisions for one of them take some kilobytes.
 _MOST_DECIDED = 5_000
+# The identities of an application have the same variants with other shares. Predictions are large.
+_MOST_PREDICTIONS = 20
 _MOST_REMEMBERED = 10_000
 # For more applications than these, the outcomes of a system are read all at once.
 _FEW = 10
@@ -66,9 +68,12 @@ class Surveys:
 
     def __init__(self) -> None:
         self._surveys: dict[str, Survey] = {}
-        # In both dictionaries the entry that was used last comes last.
+        # In the dictionaries below the entry that was used last comes last.
         self._known: dict[tuple[str, tuple[int, ...]], Knowledge] = {}
-        self._decided: dict[tuple[str, bytes], Decided] = {}
+        self._predictions: dict[tuple[str, bytes], Prediction] = {}
+        self._decided: dict[
+            tuple[str, bytes, Policy, float, tuple[OtherVariant, ...]], Decided
+        ] = {}
 
     def put(self, survey: Survey) -> None:
         """Replace everything about a system by a new survey."""
@@ -79,6 +84,9 @@ class Surveys:
         """Forget everything about a system, so that it is read again."""
         self._surveys.pop(system, None)
         self._known = {key: known for key, known in self._known.items() if key[0] != system}
+        self._predictions = {
+            key: known for key, known in self._predictions.items() if key[0] != system
+        }
         self._decided = {key: known for key, known in self._decided.items() if key[0] != system}
 
     def decided(
@@ -94,20 +102,24 @@ class Surveys:
         explore: float = 0.0,
     ) -> Decided:
         """Decide for some phases; the decisions for the same phases are made once."""
+        asked = system, _digest(phases, nodes, earlier)
+
+        def predicted() -> Prediction:
+            return _kept(
+                self._predictions,
+                asked,
+                lambda: self._predict(connection, system, phases, nodes, earlier),
+                most=_MOST_PREDICTIONS,
+            )
+
         return _kept(
             self._decided,
-            (system, _digest(phases, nodes, earlier, [asdict(policy), share, others])),
-            lambda: decide_all(
-                self._prediction(connection, system, phases, nodes, earlier),
-                policy,
-                share,
-                others,
-                explore,
-            ),
+            (*asked, policy, share, tuple(others)),
+            lambda: decide_all(predicted(), policy, share, others, explore),
             most=_MOST_DECIDED,
         )
 
-    def _prediction(
+    def _predict(
         self,
         connection: Connection,
         system: str,
@@ -133,14 +145,9 @@ class Surveys:
         return self._surveys[system]
 
 
-def _digest(
-    phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun], rules: object
-) -> bytes:
-    """SHA-256 of everything that a decision depends on, besides the system.
-
-    `rules` are plain values of JSON.
-    """
-    # The job id, the log's name and times do not change a decision. But it matters which phases
+def _digest(phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun]) -> bytes:
+    """SHA-256 of everything that a prediction depends on, besides the system."""
+    # The job id, the log's name and times do not change a prediction. But it matters which phases
     # share time, and whether a phase is mostly metadata, which is never matched exactly.
     times_count = timeline_of(phases).shared.size > 0
     records = [
@@ -158,7 +165,7 @@ def _digest(
         )
         for phase in phases
     ]
-    asked = [records, nodes, [asdict(run) for run in earlier], rules]
+    asked = [records, nodes, [asdict(run) for run in earlier]]
     return sha256(json.dumps(asked).encode()).digest()
 
 
@@ -332,10 +339,10 @@ class Preparing:
         )
         decide = partial(self._decided, system, runs, tasks, nodes)
         decided_others = [
-            OtherVariant(other.share, decide(other, replace(policy, min_confidence=0)).chosen)
+            OtherVariant(other.share, decide(other, policy).chosen)
             for other in others[:_MOST_OTHERS]
         ]
-        decided = decide(variant, policy, decided_others)
+        decided = decide(variant, policy, variant.share, decided_others)
         return prepare_group(
             decided,
             tasks=tasks,
@@ -354,6 +361,7 @@ class Preparing:
         nodes: int | None,
         variant: Variant,
         policy: Policy,
+        share: float = 1.0,
         others: Sequence[OtherVariant] = (),
     ) -> Decided:
         """Decide for jobs of a variant of some runs, scaled to a size."""
@@ -364,7 +372,7 @@ class Preparing:
             self._connection,
             system,
             policy=policy,
-            share=variant.share,
+            share=share,
             others=others,
             explore=self._settings.explore_of(system),
         )

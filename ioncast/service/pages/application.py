@@ -38,8 +38,8 @@ from ioncast.service.results.advised import advice_on
 from ioncast.service.sandbox.tasks import predict_job
 from ioncast_base.errors import IoncastError
 from predictor.composition.asking import Asked
-from predictor.composition.plausible import is_implausible_beside
 from predictor.composition.prediction import Policy
+from predictor.learning.plausible import is_implausible_beside
 
 _RUNS, _DECISIONS = 20, 10
 _OUTCOMES = 1000

@@ -14,7 +14,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
 from predictor.composition.composing import MIB, Bandwidth, Point, observed_mib_s
-from predictor.composition.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
+from predictor.learning.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 from summario.phases.tables import from_record
 from summario.times.periods import Period, find_periods
 from summario.times.periods import in_words as periodic

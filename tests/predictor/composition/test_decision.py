@@ -255,7 +255,7 @@ def test_a_site_that_tolerates_more_takes_numbers_that_are_not_near_the_best() -
     assert (decision.io_nodes, decision.within_10_percent) == (0, 0.0)
     assert decided({0: 70.0, 8: 100.0}, draws, tolerance=0.3, min_confidence=0.7).why == (
         "direct access would reach 65% of the best bandwidth with a probability of only 67% (run"
-        " once with direct access, and the next job is probably decided), and the site has no"
+        " once with direct access, and the next job may be decided), and the site has no"
         " default"
     )
 
@@ -269,7 +269,17 @@ def test_the_run_that_would_tell_is_with_the_number_that_is_in_doubt(doubtful: i
     curve = points(dict(zip((0, 8), draws.mean(axis=0).tolist(), strict=True)))
     decision = decide(curve, draws, min_confidence=0.7)
     with_ = "direct access" if doubtful == 0 else "8 I/O nodes"
-    assert f"(run once with {with_}, and the next job is probably decided)" in decision.why
+    assert f"(run once with {with_}, and the next job may be decided)" in decision.why
+
+
+def test_a_run_tells_less_where_runs_scatter() -> None:
+    """Both numbers are as doubtful, but runs with 8 I/O nodes scatter by a factor of 30."""
+    random = np.random.default_rng(1)
+    draws = 100 * 2 ** random.uniform(-1, 1, (1000, 2))
+    curve = points(dict(zip((0, 8), draws.mean(axis=0).tolist(), strict=True)))
+    runs = draws * np.exp(random.normal(0, [0.01, 3.4], (1000, 2)))
+    decision = decide(curve, draws, runs, min_confidence=0.7)
+    assert "(run once with direct access, and" in decision.why
 
 
 def test_one_run_is_not_enough_if_all_other_numbers_stay_in_doubt() -> None:

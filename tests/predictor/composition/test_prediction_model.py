@@ -181,7 +181,7 @@ def test_every_number_is_possible(
         assert 0 < bandwidth.mean < math.inf
         moved = sum(phase.bytes for phase in phases) / MIB
         assert point.time_s == pytest.approx(moved / bandwidth.mean)
-    decision = found.decision
+    decision = found.choice.decide(Policy(min_confidence=0))
     assert decision.source == "model"
     assert decision.within_10_percent is not None
     assert 0 <= decision.within_10_percent <= 1

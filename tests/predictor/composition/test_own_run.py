@@ -11,7 +11,7 @@ import pytest
 from benchdb.measurements.curves import Curve
 from predictor.composition.asking import Asked, beside_own_run
 from predictor.composition.composing import Composition
-from predictor.composition.plausible import own_run
+from predictor.composition.own_run import own_run
 from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.composition.prediction_formats import to_json, to_text
 from predictor.model.system_model import Knowledge

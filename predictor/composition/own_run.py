@@ -1,12 +1,8 @@
-"""The bandwidth of a run beside those that are expected of it, and whether it can be true.
-
-A log of another machine and a run whose data stayed in a cache give bandwidths that an application
-cannot have got from the file system of its system.
-"""
+"""The bandwidth of the run in a log, beside those that are expected of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,56 +10,11 @@ import numpy as np
 
 from ioncast_base.wording import bandwidth, in_words
 from predictor.composition.composing import Composition, observed_mib_s
+from predictor.learning.plausible import is_implausible
 from summario.phases.values import Phase
 
-# A bandwidth is implausible if it is more than this many times the p90 of the expected interval.
-# Real runs scatter less, even where the model extends the benchmarks: their intervals are wider.
-IMPLAUSIBLE_FACTOR = 10.0
 # With 1,000 draws, shares closer to 0 or 1 are not reliable.
 _SURE = 0.99
-
-
-def is_implausible(bandwidth_mib_s: float, p90_mib_s: float) -> bool:
-    """Tell whether a bandwidth is too high to be true.
-
-    A bandwidth that is too low is plausible, because other jobs may slow a run down.
-
-    Parameters
-    ----------
-    bandwidth_mib_s : float
-        The bandwidth that a run got.
-    p90_mib_s : float
-        The bandwidth that one run in ten should exceed.
-
-    Examples
-    --------
-    >>> is_implausible(584_253.0, 462.0), is_implausible(4_620.0, 462.0), is_implausible(1.0, 462.0)
-    (True, False, False)
-    """
-    return bandwidth_mib_s > IMPLAUSIBLE_FACTOR * p90_mib_s
-
-
-def is_implausible_beside(
-    bandwidth_mib_s: float, io_nodes: int | None, curve: Sequence[tuple[int, float, float, float]]
-) -> bool:
-    """Tell the same of a bandwidth beside the curve of a decision.
-
-    Parameters
-    ----------
-    bandwidth_mib_s : float
-        The bandwidth that a run got.
-    io_nodes : int or None
-        The number of I/O nodes of the run. If it is unknown or not in the curve, the highest p90
-        counts.
-    curve : sequence of (int, float, float, float)
-        Number of I/O nodes, expected bandwidth, p10 and p90, as in
-        `benchdb.history.decisions.DecisionRow`. Without points nothing is implausible.
-    """
-    p90_by_number = {n: p90 for n, _, _, p90 in curve}
-    if not p90_by_number:
-        return False
-    p90 = p90_by_number.get(-1 if io_nodes is None else io_nodes, max(p90_by_number.values()))
-    return is_implausible(bandwidth_mib_s, p90)
 
 
 @dataclass(frozen=True)
@@ -146,24 +97,6 @@ def own_run(
     own = [share for share in shares if share.io_nodes == ran_with] or shares
     p90_mib_s = float(np.percentile(expected.runs_mib_s, 90, axis=0).max())
     return OwnRun(got_mib_s, tuple(own), p90_mib_s)
-
-
-def impossible(bandwidth_mib_s: float, p90_mib_s: float) -> str:
-    """Say that no number of I/O nodes gives a bandwidth, as a clause, and what would help.
-
-    Parameters
-    ----------
-    bandwidth_mib_s : float
-        The bandwidth that a run got.
-    p90_mib_s : float
-        The highest p90 of all numbers of I/O nodes.
-    """
-    return (
-        f"a run got {bandwidth(bandwidth_mib_s)}, which is impossible here: with every number of"
-        f" I/O nodes it is more than {IMPLAUSIBLE_FACTOR:g} times the {bandwidth(p90_mib_s)} that"
-        " one run in ten should exceed (predict from the log of a run on this system whose data"
-        " reached the file system)"
-    )
 
 
 def own_run_record(own: OwnRun | None) -> dict[str, Any] | None:
