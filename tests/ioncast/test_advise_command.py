@@ -69,7 +69,7 @@ def test_collective_calls_on_the_testbed_are_slower_as_they_were_measured(
 
 def test_the_json_has_the_shape_that_programs_rely_on(periodic: dict[str, Any]) -> None:
     assert list(periodic) == [
-        *("system", "job", "nodes", "nodes_source", "today", "advice", "warnings")
+        *("system", "job", "nodes", "nodes_source", "today", "own_run", "advice", "warnings")
     ]
     assert list(periodic["today"]) == ["curve", "decision"]
     for advice in periodic["advice"]:
