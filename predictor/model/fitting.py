@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 
 from benchdb.measurements.curves import Curve
 from predictor.matching.nearest import SIZES
-from predictor.model.features import FEATURES, FLAGS, STRIDED_MPI_IO, with_io_nodes
+from predictor.model.features import (
+    FEATURES,
+    FLAGS,
+    LARGE_REQUESTS,
+    STRIDED_MPI_IO,
+    with_io_nodes,
+)
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
 from predictor.model.learning import CurveProcess
 from predictor.model.priors import Prior, learned, weak
 from predictor.model.regimes import large_requests
-from predictor.model.system_model import Model, Scores, measurements
+from predictor.model.system_model import SMALLEST_GAP, Model, Scores, measurements, widened
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -25,10 +31,12 @@ Labels = NDArray[np.intp]
 # The share of runs between p10 and p90, and half the width of that interval in standard deviations
 # of a normal distribution.
 _INTERVAL, _HALF_WIDTH = 0.8, 1.2816
-# The widening if the measurements cannot test it: a factor of about 1.4 at one power of two.
-_UNTESTED_WIDENING = 0.12
-# In powers of two: sizes this near are left out together; smaller gaps do not test the widening.
-_NEAR, _SMALLEST_GAP = 0.5, 0.3
+# The variance of logarithms that sizes need which were not measured: between measured ones, and
+# smaller or larger than all. Each counts as so many sizes that are left out.
+_USUAL_WIDENING = dict.fromkeys(SIZES, (0.02, 0.04)) | {"request size": (0.06, 0.12)}
+_AS_MANY_SIZES = 3
+# In powers of two: sizes this near are left out together.
+_NEAR = 0.5
 # More configurations than these tell as much about a system as another system does.
 _FEW_PATTERNS = 60
 # Another system's experience counts if the errors of configurations that are left out fall below
@@ -73,34 +81,49 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     rows, io_nodes, logarithms = measurements(curves)
     usual = _usual(rows)
     rows = np.where(np.isnan(rows), [*usual, *(0.0 for _ in FLAGS)], rows)
-    large = large_requests(rows, io_nodes, logarithms, smallest_gap=_SMALLEST_GAP)
+    large = large_requests(rows, io_nodes, logarithms, smallest_gap=SMALLEST_GAP)
     everything = with_io_nodes(rows, io_nodes, large_requests=large)
     differing = _differing(everything)
-    names = tuple(name for name, differs in zip(FEATURES, differing, strict=True) if differs)
-    places = everything[:, differing]
-    held = _held(partial(weak, names=names), places, everything, logarithms)
+    names = [name for name, differs in zip(FEATURES, differing, strict=True) if differs]
+    names_without_jump = [name for name in names if name != LARGE_REQUESTS]
+    places = everything[:, [FEATURES.index(name) for name in names_without_jump]]
+    held = _held(partial(weak, names=names_without_jump), places, everything, logarithms)
     patterns = held.labels(*SIZES, *FLAGS)
     tested = patterns.max() + 1 >= _FEWEST_GROUPS
     if tested and patterns.max() < _FEW_PATTERNS:
-        other = _held(partial(learned, names=names), places, everything, logarithms)
+        prior = partial(learned, names=names_without_jump)
+        other = _held(prior, places, everything, logarithms)
         if other.error(patterns) < _LESS_WRONG * held.error(patterns):
             held = other
     process = held.process
-    widening = {name: held.widening(name) for name in SIZES}
+    jump = None
+    if large is not None:
+        prior = partial(weak, names=names)
+        jump = _held(prior, everything[:, differing], everything, logarithms)
+    widening = {
+        name: (jump if jump and name == "request size" else held).widening(name) for name in SIZES
+    }
     left_out = process.leave_out(patterns)
-    beyond = sum(widening[name] * held.gaps(name, patterns) ** 2 for name in SIZES)
+    beyond = sum(widened(widening[name], *held.gaps(name, patterns)) for name in SIZES)
     new = held.deviations(left_out, np.asarray(beyond))
+    of_runs = patterns[held.of_run]
+    new_factors = _factors(new, held.io_nodes[held.of_run], of_runs)
+    left = new / [new_factors[n] for n in held.io_nodes[held.of_run]]
+    common = _factor(left, groups=len(np.unique(of_runs)))
+    of_processes = _factors(left / common, held.processes[held.of_run], of_runs)
     known, known_cells = _known_deviations(process.parameters, places, logarithms)
     known_factor = _factor(known, groups=known_cells)
     return Model(
-        features=names,
+        features=tuple(names_without_jump),
         usual=usual,
         large_requests=large,
         parameters=process.parameters,
+        with_jump=None if jump is None else jump.process.parameters,
         widening=widening,
         tails=_tails(known / known_factor, groups=known_cells),
         known_factor=known_factor,
-        new_factors=_factors(new, held, patterns),
+        new_factors=new_factors,
+        factors_of_processes=of_processes,
         unmeasured_factor=_unmeasured_factor(held, patterns),
         scores=_scores(held, left_out, patterns) if tested else None,
         measurements=len(logarithms),
@@ -110,7 +133,7 @@ def fit_model(curves: Sequence[Curve]) -> Model:
 
 def _differing(everything: Array) -> NDArray[np.bool_]:
     """Tell which features differ, at least one."""
-    least = [_SMALLEST_GAP if name in SIZES else 0.0 for name in FEATURES]
+    least = [SMALLEST_GAP if name in SIZES else 0.0 for name in FEATURES]
     differing: NDArray[np.bool_] = np.ptp(everything, axis=0) > least
     # If all MPI-IO is strided, the flag says no more than that it is MPI-IO.
     strided = FEATURES.index(STRIDED_MPI_IO)
@@ -147,20 +170,19 @@ def _factor(deviations: Array, groups: int) -> float:
     return max(quantile / _HALF_WIDTH, _SMALLEST_FACTOR)
 
 
-def _factors(deviations: Array, held: _Held, patterns: Labels) -> dict[int, float]:
-    """Compute the factors of configurations that were not measured, by number of I/O nodes.
+def _factors(deviations: Array, labels: Labels, patterns: Labels) -> dict[int, float]:
+    """Compute the factors of configurations that were not measured, by a label of each run.
 
-    The factor of a number with few configurations is drawn towards that of all numbers.
+    The factor of a label with few configurations is drawn towards that of all.
     """
-    common = _factor(deviations, groups=int(patterns.max()) + 1)
-    numbers = held.io_nodes[held.of_run]
+    common = _factor(deviations, groups=len(np.unique(patterns)))
     factors = {}
-    for number in np.unique(numbers):
-        own = numbers == number
-        count = len(np.unique(patterns[held.of_run[own]]))
+    for label in np.unique(labels):
+        own = labels == label
+        count = len(np.unique(patterns[own]))
         weight = count / (count + _AS_MANY_AS_ALL)
         factor = _factor(deviations[own], groups=count)
-        factors[int(number)] = common * (factor / common) ** weight
+        factors[int(label)] = common * (factor / common) ** weight
     return factors
 
 
@@ -250,16 +272,23 @@ class _Held:
         numbers = np.rint(2 ** self.cells[:, FEATURES.index("I/O nodes")])
         return np.where(direct, 0, numbers).astype(np.int64)
 
-    def gaps(self, size: str, groups: Labels) -> Array:
+    @property
+    def processes(self) -> NDArray[np.int64]:
+        """The number of processes of each cell."""
+        return np.rint(2 ** self.cells[:, SIZES.index("processes")]).astype(np.int64)
+
+    def gaps(self, size: str, groups: Labels) -> tuple[Array, NDArray[np.bool_]]:
         """Powers of two between each cell's size and the nearest one of its kind in other groups.
 
-        0 if no other group has a cell of its kind.
+        0 if no other group has a cell of its kind. And whether others are smaller and larger.
         """
         values = self.cells[:, FEATURES.index(size)]
         kinds = self.labels(*FLAGS)
         others = (kinds[:, None] == kinds) & (groups[:, None] != groups)
-        gaps = np.where(others, np.abs(values[:, None] - values), np.inf).min(axis=1)
-        return np.where(np.isfinite(gaps), gaps, 0.0)
+        apart = values[:, None] - values
+        gaps = np.where(others, np.abs(apart), np.inf).min(axis=1)
+        is_inside = (others & (apart > 0)).any(axis=1) & (others & (apart < 0)).any(axis=1)
+        return np.where(np.isfinite(gaps), gaps, 0.0), is_inside
 
     def error(self, patterns: Labels) -> float:
         """Compute the mean error of the logarithm of bandwidth of configurations left out."""
@@ -272,24 +301,40 @@ class _Held:
         spread = np.sqrt(np.diag(found.covariance) + beyond + found.noise)
         return np.abs(self.logarithms - found.mean[self.of_run]) / spread[self.of_run]
 
-    def widening(self, size: str) -> float:
-        """Compute the variance per squared power of two with which the interval holds its share.
+    def widening(self, size: str) -> tuple[float, float]:
+        """Compute the variance that sizes need which were not measured, between others and not.
 
-        Each value of the size is left out, with all configurations near it. The worst value
-        counts, because a system has few different values.
+        Each value of the size is left out, with all configurations near it.
         """
         near = np.rint(self.cells[:, FEATURES.index(size)] / _NEAR)
         groups = np.unique(near, return_inverse=True)[1].reshape(-1)
         found = self.process.leave_out(groups)
-        gaps = self.gaps(size, groups)[self.of_run]
-        needed = ((self.logarithms - found.mean[self.of_run]) / _HALF_WIDTH) ** 2
-        lacking = needed - (np.diag(found.covariance) + found.noise)[self.of_run]
-        tested = [
-            float(np.quantile(lacking[runs] / gaps[runs] ** 2, _INTERVAL))
-            for group in range(groups.max() + 1)
-            if (runs := (groups[self.of_run] == group) & (gaps >= _SMALLEST_GAP)).any()
-        ]
-        return max(0.0, *tested) if tested else _UNTESTED_WIDENING
+        gaps, is_inside = (each[self.of_run] for each in self.gaps(size, groups))
+        squared = (self.logarithms - found.mean[self.of_run]) ** 2
+        lacking = squared - (np.diag(found.covariance) + found.noise)[self.of_run]
+        between, outside = (
+            [
+                float(lacking[runs].mean())
+                for group in range(groups.max() + 1)
+                if (
+                    runs := (groups[self.of_run] == group)
+                    & (gaps >= SMALLEST_GAP)
+                    & (is_inside == side)
+                ).any()
+            ]
+            for side in (True, False)
+        )
+        usual = _USUAL_WIDENING[size]
+        return (
+            _with_usual(between, usual[0]),
+            _with_usual(outside, usual[1]),
+        )
+
+
+def _with_usual(found: Sequence[float], usual: float) -> float:
+    """The mean of variances that were found, and of the usual one, which counts as several."""
+    count = len(found) + _AS_MANY_SIZES
+    return max(0.0, (sum(found) + _AS_MANY_SIZES * usual) / count)
 
 
 def _held(

@@ -21,7 +21,7 @@ from predictor.model.gaussian import Hyperparameters
 from predictor.model.system_model import Model, Scores
 
 # The version of the document. A model of another version is fitted again.
-_VERSION = 3
+_VERSION = 4
 # The time to fit grows with the cube of the number of cells.
 _MOST_CELLS = 1000
 _SEED = 9366
@@ -38,26 +38,31 @@ _UNREADABLE = (
 
 def to_document(model: Model) -> str:
     """Write a model as JSON."""
-    parameters = {
-        field.name: np.asarray(getattr(model.parameters, field.name)).tolist()
-        for field in fields(Hyperparameters)
-    }
     record = {
         "version": _VERSION,
         "features": model.features,
         "usual": model.usual,
         "large_requests": model.large_requests,
-        "parameters": parameters,
+        "parameters": _lists(model.parameters),
+        "with_jump": model.with_jump and _lists(model.with_jump),
         "widening": dict(model.widening),
         "tails": model.tails,
         "known_factor": model.known_factor,
         "new_factors": list(model.new_factors.items()),
+        "factors_of_processes": list(model.factors_of_processes.items()),
         "unmeasured_factor": model.unmeasured_factor,
         "scores": model.scores and asdict(model.scores),
         "measurements": model.measurements,
         "configurations": model.configurations,
     }
     return json.dumps(record, allow_nan=False)
+
+
+def _lists(parameters: Hyperparameters) -> dict[str, Any]:
+    return {
+        field.name: np.asarray(getattr(parameters, field.name)).tolist()
+        for field in fields(Hyperparameters)
+    }
 
 
 def from_document(text: str) -> Model | None:
@@ -73,8 +78,35 @@ def _model(record: dict[str, Any]) -> Model:
     features = tuple(record["features"])
     if not features or not set(features) <= set(FEATURES):
         raise ValueError(features)
-    values = {name: _numbers(name, value) for name, value in record["parameters"].items()}
-    components, count = len(values["weights"]), len(features)
+    tails = _numbers("tails", record["tails"])
+    if tails.ndim != 1 or not tails.size:
+        raise ValueError("tails")
+    if set(record["widening"]) != set(SIZES) or len(record["usual"]) != len(SIZES):
+        raise ValueError("sizes")
+    if (record["with_jump"] is None) != (record["large_requests"] is None):
+        raise ValueError("with_jump")
+    return Model(
+        features=features,
+        usual=tuple(_numbers("usual", record["usual"]).tolist()),
+        large_requests=_number_or_none("large_requests", record["large_requests"]),
+        parameters=_parameters(record["parameters"], len(features)),
+        with_jump=record["with_jump"] and _parameters(record["with_jump"], len(features) + 1),
+        widening={name: _pair(name, value) for name, value in record["widening"].items()},
+        tails=tuple(tails.tolist()),
+        known_factor=_number("known_factor", record["known_factor"]),
+        new_factors=_factors(record["new_factors"]),
+        factors_of_processes=_factors(record["factors_of_processes"]),
+        unmeasured_factor=_number("unmeasured_factor", record["unmeasured_factor"]),
+        scores=None if record["scores"] is None else _scores(**record["scores"]),
+        measurements=int(_number("measurements", record["measurements"])),
+        configurations=int(_number("configurations", record["configurations"])),
+    )
+
+
+def _parameters(record: dict[str, Any], count: int) -> Hyperparameters:
+    """Read the hyperparameters of so many features; ValueError if their shapes are others."""
+    values = {name: _numbers(name, value) for name, value in record.items()}
+    components = len(values["weights"])
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(("centre", "scale", "trend"), (count,)),
         "weights": (components,),
@@ -85,33 +117,10 @@ def _model(record: dict[str, Any]) -> Model:
     for name, shape in shapes.items():
         if values[name].shape != shape:
             raise ValueError(name)
-    tails = _numbers("tails", record["tails"])
-    if tails.ndim != 1 or not tails.size:
-        raise ValueError("tails")
-    if set(record["widening"]) != set(SIZES) or len(record["usual"]) != len(SIZES):
-        raise ValueError("sizes")
-    if not record["new_factors"]:
-        raise ValueError("new_factors")
-    parameters: dict[str, Any] = {
+    found: dict[str, Any] = {
         name: values[name] if shape else float(values[name]) for name, shape in shapes.items()
     }
-    return Model(
-        features=features,
-        usual=tuple(_numbers("usual", record["usual"]).tolist()),
-        large_requests=_number_or_none("large_requests", record["large_requests"]),
-        parameters=Hyperparameters(**parameters),
-        widening={name: _number(name, value) for name, value in record["widening"].items()},
-        tails=tuple(tails.tolist()),
-        known_factor=_number("known_factor", record["known_factor"]),
-        new_factors={
-            int(_number("new_factors", number)): _number("new_factors", value)
-            for number, value in record["new_factors"]
-        },
-        unmeasured_factor=_number("unmeasured_factor", record["unmeasured_factor"]),
-        scores=None if record["scores"] is None else _scores(**record["scores"]),
-        measurements=int(_number("measurements", record["measurements"])),
-        configurations=int(_number("configurations", record["configurations"])),
-    )
+    return Hyperparameters(**found)
 
 
 def _scores(patterns: object, small_patterns: object, **shares: object) -> Scores:
@@ -120,6 +129,13 @@ def _scores(patterns: object, small_patterns: object, **shares: object) -> Score
         small_patterns=int(_number("small_patterns", small_patterns)),
         **{name: _number(name, value) for name, value in shares.items()},
     )
+
+
+def _factors(record: list[tuple[object, object]]) -> dict[int, float]:
+    """Read factors by a number; there is at least one."""
+    if not record:
+        raise ValueError(record)
+    return {int(_number("number", n)): _number("factor", value) for n, value in record}
 
 
 def _number_or_none(name: str, value: object) -> float | None:
@@ -131,6 +147,11 @@ def _number(name: str, value: object) -> float:
     if number.ndim:
         raise ValueError(name)
     return float(number)
+
+
+def _pair(name: str, value: object) -> tuple[float, float]:
+    first, second = _numbers(name, value).tolist()
+    return first, second
 
 
 def _numbers(name: str, value: object) -> NDArray[np.float64]:

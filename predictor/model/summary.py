@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from tabulate import tabulate
 
 from benchdb.store.fitted_models import StoredModel, state_of
-from ioncast_base.wording import counted, in_digits
+from ioncast_base.wording import counted, in_digits, size
 from predictor.matching.nearest import SIZES
 from predictor.model.features import FLAGS
 from predictor.model.gaussian import Hyperparameters, matern
@@ -131,8 +131,8 @@ def to_text(found: Sequence[Shown]) -> str:
         "in common: how much two configurations that differ in this alone (by a factor of two, or"
         " in a flag) tell about each other: 1 all, 0 nothing (a correlation)\n"
         "reaches: the factor of difference at which that falls to a half\n"
-        "widening: additional factor by which a prediction may be off (a standard deviation) at"
-        " twice or half of a measured value"
+        "widening: additional factor by which a prediction may be off (a standard deviation) for"
+        " values that were not measured, between measured ones and beyond them"
     )
     blocks = [_block(shown) for shown in found]
     return "\n\n".join([*blocks, legend] if any(shown.model for shown in found) else blocks)
@@ -148,16 +148,21 @@ def _block(shown: Shown) -> str:
         f" of {counted(fitted.configurations, 'configuration')}",
         _scores(fitted.scores),
         f"intervals × {fitted.known_factor:.2f} for measured configurations,"
-        f" {_new_factors(fitted)} for others, × {fitted.unmeasured_factor:.2f} for numbers of I/O"
-        " nodes that were not measured",
+        f" {_range(fitted.new_factors.values())} for others, × {fitted.unmeasured_factor:.2f} for"
+        " numbers of I/O nodes that were not measured; besides"
+        f" {_range(fitted.factors_of_processes.values())} by the number of processes",
     ]
+    if fitted.large_requests is not None:
+        lines.append(
+            f"request sizes that were not measured: with a jump at {size(2**fitted.large_requests)}"
+        )
     return "\n".join([*lines, "", tabulate(_rows(fitted), headers="keys", disable_numparse=True)])
 
 
-def _new_factors(fitted: Model) -> str:
-    """Write the factors of configurations that were not measured, of all numbers of I/O nodes."""
-    least, most = min(fitted.new_factors.values()), max(fitted.new_factors.values())
-    return f"× {least:.2f}" if f"{least:.2f}" == f"{most:.2f}" else f"× {least:.2f} to {most:.2f}"
+def _range(factors: Collection[float]) -> str:
+    """Write the least and the largest factor."""
+    least, most = (f"{factor:.2f}" for factor in (min(factors), max(factors)))
+    return f"× {least}" if least == most else f"× {least} to {most}"
 
 
 def _scores(scores: Scores | None) -> str:
@@ -185,7 +190,8 @@ def _rows(fitted: Model) -> list[dict[str, str]]:
     rows += [{"feature": name, "in common": "never differed", "reaches": ""} for name in same]
     for row in rows:
         name = row["feature"]
-        row["widening"] = f"× {_widening(fitted, name):.2f}" if name in SIZES else ""
+        factors = _widening(fitted, name) if name in SIZES else ()
+        row["widening"] = ", ".join(f"× {factor:.2f}" for factor in factors)
     return rows
 
 
@@ -213,13 +219,18 @@ def to_json(shown: Shown) -> dict[str, Any]:
         "interval_factors": {
             "measured": fitted.known_factor,
             "new": {str(n): factor for n, factor in fitted.new_factors.items()},
+            "of_processes": {str(n): factor for n, factor in fitted.factors_of_processes.items()},
             "unmeasured_io_nodes": fitted.unmeasured_factor,
         },
+        "large_requests_bytes": fitted.large_requests and 2**fitted.large_requests,
         "features": [asdict(reach) for reach in reaches(fitted)],
-        "widening_factors": {name: _widening(fitted, name) for name in SIZES},
+        "widening_factors": {
+            name: dict(zip(("between", "beyond"), _widening(fitted, name), strict=True))
+            for name in SIZES
+        },
     }
 
 
-def _widening(fitted: Model, size: str) -> float:
-    """Standard deviation, as a factor, that is added at one power of two beyond a measured size."""
-    return math.exp(math.sqrt(fitted.widening[size]))
+def _widening(fitted: Model, name: str) -> tuple[float, ...]:
+    """Standard deviations, as factors, that sizes need which were not measured."""
+    return tuple(math.exp(math.sqrt(variance)) for variance in fitted.widening[name])

@@ -21,7 +21,13 @@ from ioncast_base.errors import InputError
 from ior_configs import IorConfig
 from predictor.matching.configurations import Difference, Match
 from predictor.matching.nearest import SIZES, Catalogue, catalogue_of_curves, find, group_of
-from predictor.model.features import FEATURES, FLAGS_OF, pattern, with_io_nodes
+from predictor.model.features import (
+    FEATURES,
+    FLAGS_OF,
+    LARGE_REQUESTS,
+    pattern,
+    with_io_nodes,
+)
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
 from predictor.model.standing_in import Taught, doubt_about, taught, together
 
@@ -29,6 +35,8 @@ Array = NDArray[np.float64]
 
 # A lower fidelity tells no more than that the bandwidth is unknown.
 _LOWEST_FIDELITY = 0.1
+# In powers of two: sizes nearer to a measured one are not quite unmeasured.
+SMALLEST_GAP = 0.3
 
 
 @dataclass(frozen=True)
@@ -73,9 +81,12 @@ class Model:
         separates two regimes.
     parameters : Hyperparameters
         Hyperparameters of the Gaussian process over `features`.
-    widening : mapping of str to float
-        By size: variance of the logarithm of bandwidth per squared power of two between a
-        configuration and the nearest measured size.
+    with_jump : Hyperparameters or None
+        Those over `features` and over whether requests are large, for request sizes that were not
+        measured; None without `large_requests`.
+    widening : mapping of str to (float, float)
+        By size: the additional variance of the logarithm of bandwidth of configurations whose size
+        was not measured, between measured ones, and smaller or larger than all.
     tails : tuple of float
         Equally likely absolute deviations of a run, in standard deviations.
     known_factor : float
@@ -83,6 +94,8 @@ class Model:
         configurations.
     new_factors : mapping of int to float
         The same for other configurations, by number of I/O nodes.
+    factors_of_processes : mapping of int to float
+        By which these factors are larger for the number of processes of a configuration.
     unmeasured_factor : float
         The same for numbers of I/O nodes that were not measured with any configuration.
     scores : Scores or None
@@ -95,10 +108,12 @@ class Model:
     usual: tuple[float, ...]
     large_requests: float | None
     parameters: Hyperparameters
-    widening: Mapping[str, float]
+    with_jump: Hyperparameters | None
+    widening: Mapping[str, tuple[float, float]]
     tails: tuple[float, ...]
     known_factor: float
     new_factors: Mapping[int, float]
+    factors_of_processes: Mapping[int, float]
     unmeasured_factor: float
     scores: Scores | None
     measurements: int
@@ -108,16 +123,23 @@ class Model:
         """Find the factor of standard deviations of a match with a number of I/O nodes."""
         if io_nodes in found.repetitions:
             return self.known_factor
-        return self.new_factors.get(io_nodes, self.unmeasured_factor)
+        of_processes = self.factors_of_processes.get(found.wanted.tasks or 0, 1.0)
+        return self.new_factors.get(io_nodes, self.unmeasured_factor) * of_processes
 
-    def places(self, patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) -> Array:
+    def places(
+        self,
+        patterns: Array,
+        io_nodes: Sequence[int] | NDArray[np.int64],
+        *,
+        with_jump: bool = False,
+    ) -> Array:
         """Make the inputs of the Gaussian process, shape (n, n_features); see `with_io_nodes`."""
         known = patterns.copy()
         sizes = known[:, : len(SIZES)]
         np.copyto(sizes, self.usual, where=np.isnan(sizes))
-        columns = [FEATURES.index(name) for name in self.features]
+        names = (*self.features, LARGE_REQUESTS) if with_jump else self.features
         cells = with_io_nodes(known, io_nodes, large_requests=self.large_requests)
-        return cells[:, columns]
+        return cells[:, [FEATURES.index(name) for name in names]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,18 +242,19 @@ class Knowledge:
 
         Direct access stands apart: it tells almost nothing about 1 I/O node.
         """
-        forwarded = self._measured_io_nodes - {0}
-        return range(min(forwarded), max(forwarded) + 1) if forwarded else range(0)
+        forwarded = [n for n in self.measured_io_nodes if n]
+        return range(forwarded[0], forwarded[-1] + 1) if forwarded else range(0)
 
     def decides_on(self, io_nodes: int) -> bool:
         """Whether a decision may choose a number of I/O nodes; else its bandwidth is a guess."""
         if io_nodes == 0:
-            return 0 in self._measured_io_nodes
+            return 0 in self.measured_io_nodes
         return io_nodes in self.range_of_io_nodes
 
     @cached_property
-    def _measured_io_nodes(self) -> frozenset[int]:
-        return frozenset(n for curve in self.curves for n in curve.bandwidths_mib_s)
+    def measured_io_nodes(self) -> list[int]:
+        """The numbers of I/O nodes that were measured with any configuration, ascending."""
+        return sorted({n for curve in self.curves for n in curve.bandwidths_mib_s})
 
     def reaches(self, io_nodes: int) -> bool:
         """Whether the model can predict a number of I/O nodes.
@@ -271,31 +294,47 @@ class Knowledge:
         """
         assert self.model is not None  # noqa: S101
         rows = np.array([self._row(found) for found in matches])
-        posterior = self._posterior(rows, io_nodes)
+        steps, are_new = self._unmeasured(matches, rows)
+        posterior = self._posterior(rows, io_nodes, are_new)
         factor = np.array([self.model.factor(found, n) for found in matches for n in io_nodes])
-        covariance = posterior.covariance + self._beyond(matches, rows, io_nodes)
+        beyond = _of_cells(steps @ steps.T, matches, io_nodes)
         return Posterior(
-            mean=self._halfway(posterior.mean, rows, io_nodes),
-            covariance=np.outer(factor, factor) * covariance,
+            mean=self._halfway(posterior.mean, rows, io_nodes, are_new),
+            covariance=np.outer(factor, factor) * posterior.covariance + beyond,
             noise=factor**2 * posterior.noise,
         )
 
-    def _posterior(self, rows: Array, io_nodes: Sequence[int]) -> Posterior:
+    def _posterior(
+        self, rows: Array, io_nodes: Sequence[int], are_new: NDArray[np.bool_]
+    ) -> Posterior:
+        """Predict all cells; those of new request sizes by the process that knows a jump."""
         assert self.model is not None  # noqa: S101
-        places = self.model.places(np.repeat(rows, len(io_nodes), axis=0), [*io_nodes] * len(rows))
-        return self._process.posterior(places)
+        cells = np.repeat(rows, len(io_nodes), axis=0), [*io_nodes] * len(rows)
+        found: Posterior = self._process.posterior(self.model.places(*cells))
+        if self.model.with_jump is None or not are_new.any():
+            return found
+        other = self._process_with_jump.posterior(self.model.places(*cells, with_jump=True))
+        new = np.repeat(are_new, len(io_nodes))
+        return Posterior(
+            mean=np.where(new, other.mean, found.mean),
+            covariance=np.outer(new, new) * other.covariance
+            + np.outer(~new, ~new) * found.covariance,
+            noise=np.where(new, other.noise, found.noise),
+        )
 
-    def _halfway(self, mean: Array, rows: Array, io_nodes: Sequence[int]) -> Array:
+    def _halfway(
+        self, mean: Array, rows: Array, io_nodes: Sequence[int], are_new: NDArray[np.bool_]
+    ) -> Array:
         """Move means with unmeasured I/O nodes halfway to the line between measured neighbours.
 
         The line is straight in the logarithms of bandwidth and of I/O nodes. Without 4 I/O nodes on
         MareNostrum 4 (FORGE), the regret of the model alone is 0.049, of both 0.017.
         """
-        known = sorted(self._measured_io_nodes - {0})
+        known = [n for n in self.measured_io_nodes if n]
         between = [n in self.range_of_io_nodes and n not in known for n in io_nodes]
         if not any(between):
             return mean
-        curves = self._posterior(rows, known).mean.reshape(len(rows), len(known))
+        curves = self._posterior(rows, known, are_new).mean.reshape(len(rows), len(known))
         logarithms = np.log2(np.maximum(io_nodes, 1))
         lines = [np.interp(logarithms, np.log2(known), curve) for curve in curves]
         return np.where(between * len(rows), (mean + np.concatenate(lines)) / 2, mean)
@@ -315,25 +354,41 @@ class Knowledge:
             row[columns] = theirs[columns]
         return row
 
-    def _beyond(self, matches: Sequence[Match], rows: Array, io_nodes: Sequence[int]) -> Array:
-        """Compute the additional covariance of configurations beyond the measured sizes.
+    def _unmeasured(self, matches: Sequence[Match], rows: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Find the standard deviations of sizes that were not measured, and new request sizes.
 
         Configurations that are far in the same size have correlated errors.
         """
         assert self.model is not None  # noqa: S101
-        rates = np.sqrt([self.model.widening[name] for name in SIZES])
-        steps = rates * [
-            gaps(row, self._catalogue.sizes(found.wanted))
-            for row, found in zip(rows, matches, strict=True)
+        found = [
+            gaps(row, self._catalogue.sizes(match.wanted))
+            for row, match in zip(rows, matches, strict=True)
         ]
-        return _of_cells(steps @ steps.T, matches, io_nodes)
+        steps = [
+            [
+                widened(self.model.widening[name], gap, is_inside)
+                for name, gap, is_inside in zip(SIZES, *of_row, strict=True)
+            ]
+            for of_row in found
+        ]
+        request_size = SIZES.index("request size")
+        return np.sqrt(steps), np.array([apart[request_size] >= SMALLEST_GAP for apart, _ in found])
 
     @cached_property
     def _process(self) -> Conditioned:
         assert self.model is not None  # noqa: S101
+        return self._conditioned(self.model.parameters, with_jump=False)
+
+    @cached_property
+    def _process_with_jump(self) -> Conditioned:
+        assert self.model is not None and self.model.with_jump is not None  # noqa: S101
+        return self._conditioned(self.model.with_jump, with_jump=True)
+
+    def _conditioned(self, parameters: Hyperparameters, *, with_jump: bool) -> Conditioned:
+        assert self.model is not None  # noqa: S101
         rows, io_nodes, logarithms = measurements(self.curves)
         process: Conditioned = condition(
-            self.model.parameters, self.model.places(rows, io_nodes), logarithms
+            parameters, self.model.places(rows, io_nodes, with_jump=with_jump), logarithms
         )
         return process
 
@@ -377,8 +432,25 @@ def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Arr
     )
 
 
-def gaps(row: Array, measured: Array) -> Array:
+def widened(variances: tuple[float, float], gaps: Array, is_inside: NDArray[np.bool_]) -> Array:
+    """Compute the variance of sizes that were not measured, by their gaps to measured ones.
+
+    Parameters
+    ----------
+    variances : (float, float)
+        For sizes between measured ones, and for smaller or larger ones.
+    gaps, is_inside : array
+        From `gaps`.
+    """
+    share = np.minimum(gaps / SMALLEST_GAP, 1.0)
+    found: Array = np.where(is_inside, *variances) * share**2
+    return found
+
+
+def gaps(row: Array, measured: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Compute the powers of two between each size and the nearest measured one; 0 if unknown.
+
+    And tell whether smaller and larger ones were measured.
 
     Parameters
     ----------
@@ -387,8 +459,10 @@ def gaps(row: Array, measured: Array) -> Array:
     measured : array of shape (n, len(SIZES))
         The measured sizes of its kind.
     """
-    distances: Array = np.fmin.reduce(np.abs(measured - row[: len(SIZES)]), axis=0)
-    return np.nan_to_num(distances)
+    apart = row[: len(SIZES)] - measured
+    distances: Array = np.fmin.reduce(np.abs(apart), axis=0)
+    is_between = np.any(apart > 0, axis=0) & np.any(apart < 0, axis=0)
+    return np.nan_to_num(distances), np.asarray(is_between)
 
 
 def _of_cells(covariance: Array, matches: Sequence[Match], io_nodes: Sequence[int]) -> Array:

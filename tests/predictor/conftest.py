@@ -4,7 +4,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ import pytest
 from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Model
+from predictor.model.system_model import Knowledge, Model
 from summario.phases.values import Part, Phase
 
 MIB = 1 << 20
@@ -151,3 +151,19 @@ def synthetic() -> Synthetic:
 def fitted(synthetic: Synthetic) -> Model:
     """Fit a model to the synthetic system."""
     return fit_model(synthetic.curves)
+
+
+@pytest.fixture(scope="session")
+def jumping(synthetic: Synthetic) -> Knowledge:
+    """Know a system that gives large requests, of 1 MiB and more, the fourfold bandwidth.
+
+    It was measured with requests of 64 KiB, 256 KiB, 1 MiB and 4 MiB.
+    """
+    curves = [
+        replace(curve, bandwidths_mib_s={n: tuple(4 * one for one in runs) for n, runs in items})
+        if curve.config.transfer_size >= MIB
+        else curve
+        for curve in synthetic.curves
+        for items in (curve.bandwidths_mib_s.items(),)
+    ]
+    return Knowledge(tuple(curves), fit_model(curves))

@@ -120,6 +120,26 @@ def test_a_size_that_says_nothing_where_it_was_not_measured_widens(synthetic: An
     assert doubts[2] > 1
 
 
+def test_numbers_of_processes_whose_configurations_differ_more_have_wider_intervals(
+    synthetic: Any,
+) -> None:
+    chance = random.Random(1)
+
+    def differing(curve: Curve) -> Curve:
+        off = math.exp(chance.gauss(0, 1) if curve.config.tasks == 256 else 0)
+        cells = curve.bandwidths_mib_s.items()
+        runs = {n: tuple(off * value for value in values) for n, values in cells}
+        return replace(curve, bandwidths_mib_s=runs)
+
+    model = fit_model([differing(curve) for curve in synthetic.curves])
+    factors = model.factors_of_processes
+    assert set(factors) == {16, 64, 256}
+    assert factors[256] > 1.2 * max(factors[16], factors[64])
+    curve = next(one for one in synthetic.left_out if one.config.tasks == 256)
+    found = Knowledge(synthetic.curves, model).match(curve.config)
+    assert model.factor(found, 4) == model.new_factors[4] * factors[256]
+
+
 @pytest.mark.parametrize("powers", [1, 4])
 def test_sizes_that_hardly_differ_say_nothing_of_what_is_far_off(powers: int) -> None:
     """Benchmarks of a log's own sizes are such: 1 MiB, 1 MiB and 8 bytes, 1 MiB and 16 bytes ..."""

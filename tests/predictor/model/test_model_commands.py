@@ -20,8 +20,8 @@ from ioncast.cli import cli
 from ioncast_base.errors import DatabaseError, IoncastError, UnknownNameError
 from ior_configs import IorConfig
 from predictor.model.gaussian import Hyperparameters
-from predictor.model.summary import reaches
-from predictor.model.system_model import Model
+from predictor.model.summary import Shown, reaches, to_json, to_text
+from predictor.model.system_model import Knowledge, Model
 
 MIB = 1 << 20
 PATTERN = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)
@@ -101,7 +101,9 @@ def test_what_is_fitted_is_stored_and_shown(
     [record] = shown("--system", "here")
     assert (record["system"], record["engine"], record["status"]) == ("here", "ior", "current")
     assert (record["measurements"], record["configurations"]) == (16, 4)
-    assert set(record["interval_factors"]) == {"measured", "new", "unmeasured_io_nodes"}
+    assert set(record["interval_factors"]) == {
+        *("measured", "new", "of_processes", "unmeasured_io_nodes"),
+    }
     assert record["scores"]["patterns"] == 4
     # Features that never differ are not used.
     assert [feature["name"] for feature in record["features"]] == [
@@ -116,7 +118,9 @@ def test_what_is_fitted_is_stored_and_shown(
         "request size",
         "bytes per process",
     }
-    assert all(factor >= 1 for factor in record["widening_factors"].values())
+    for factors in record["widening_factors"].values():
+        assert set(factors) == {"between", "beyond"}
+        assert min(factors.values()) >= 1
 
 
 def test_the_error_of_a_configuration_with_hardly_any_bytes_does_not_count(
@@ -234,6 +238,12 @@ def test_one_run_is_enough_for_a_model_that_is_not_tested(location: str, ioncast
     assert "on 1 measurement of 1 configuration\n" in result.stdout
 
 
+def test_a_jump_at_large_requests_is_shown(jumping: Knowledge) -> None:
+    shown = Shown("here", "ior", "2026-11-26", "current", jumping.model)
+    assert "not measured: with a jump at 512 KiB\n" in to_text([shown])
+    assert to_json(shown)["large_requests_bytes"] == 512 * 1024
+
+
 def model_with(lengths: list[float], weights: list[float]) -> Model:
     """Make a model of two features: a size that is scaled by 2, and a flag."""
     components = len(weights)
@@ -252,10 +262,12 @@ def model_with(lengths: list[float], weights: list[float]) -> Model:
             noise=np.zeros(3),
             residual=0.1,
         ),
-        widening=dict.fromkeys(("processes",), 0.0),
+        with_jump=None,
+        widening=dict.fromkeys(("processes",), (0.0, 0.0)),
         tails=(0.5, 1.0),
         known_factor=1.0,
         new_factors={1: 1.0},
+        factors_of_processes={8: 1.0},
         unmeasured_factor=1.0,
         scores=None,
         measurements=components,

@@ -16,9 +16,9 @@ from ior_configs import IorConfig
 from predictor.matching.nearest import SIZES
 from predictor.model.features import pattern
 from predictor.model.gaussian import condition
-from predictor.model.system_model import Knowledge, Model, gaps, measurements
+from predictor.model.system_model import Knowledge, Model, gaps, measurements, widened
 
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 MakeCurve = Callable[..., Curve]
 # The configuration of `a_curve` in conftest.py.
 SAME = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)
@@ -87,19 +87,20 @@ def test_cells_of_two_modes_say_nothing_of_others(a_curve: MakeCurve) -> None:
 def test_a_gap_is_to_the_nearest_size_that_was_measured() -> None:
     measured = np.array([[4.0, 1.0, 20.0, np.nan], [6.0, 1.0, 16.0, 24.0]])
 
-    def found(*row: float) -> list[float]:
-        return list(gaps(np.array(row), measured))
+    def found(*row: float) -> tuple[list[float], list[bool]]:
+        apart, is_between = gaps(np.array(row), measured)
+        return apart.tolist(), is_between.tolist()
 
-    assert found(4, 1, 16, 24) == [0, 0, 0, 0]
-    assert found(9, 1, 16, 24) == [3, 0, 0, 0]
-    assert found(5, 3, 18, 24) == [1, 2, 2, 0]
+    assert found(4, 1, 16, 24)[0] == [0, 0, 0, 0]
+    assert found(9, 1, 16, 24) == ([3, 0, 0, 0], [False] * 4)
+    assert found(5, 3, 18, 24) == ([1, 2, 2, 0], [True, False, True, False])
     # An unknown size has no gap.
-    assert found(4, math.nan, 20, 24) == [0, 0, 0, 0]
+    assert found(4, math.nan, 20, 24)[0] == [0, 0, 0, 0]
 
 
-def test_far_beyond_what_was_measured_the_doubt_grows(knowledge: Knowledge) -> None:
+def test_sizes_that_were_not_measured_are_in_doubt(knowledge: Knowledge) -> None:
     inside = replace(knowledge.curves[0].config, file_per_process=False, block_size=128 * MIB)
-    widening = dict.fromkeys(SIZES, 0.1)
+    widening = dict.fromkeys(SIZES, (0.05, 0.1))
     told = Knowledge(knowledge.curves, replace(knowledge.model, widening=widening))
     doubts = []
     for transfer in (4 * MIB, 8 * MIB, 32 * MIB, 128 * MIB):
@@ -107,8 +108,53 @@ def test_far_beyond_what_was_measured_the_doubt_grows(knowledge: Knowledge) -> N
         found = told.expect([told.match(wanted)], [1, 4])
         doubts.append(np.sqrt(np.diag(found.covariance)).mean())
     assert doubts == sorted(doubts)
-    # Five powers of two beyond the largest measured size, 4 MiB.
-    assert doubts[-1] >= math.sqrt(0.1) * 5
+    # One power of two beyond the largest measured size, 4 MiB, and five.
+    assert doubts[1] >= math.sqrt(0.1)
+    assert doubts[-1] >= math.sqrt(0.1)
+
+
+def test_the_doubt_about_a_size_does_not_begin_at_once() -> None:
+    gap = np.array([0.0, 0.15, 0.3, 5.0])
+    beyond = np.zeros(4, dtype=bool)
+    assert widened((0.05, 0.1), gap, beyond) == pytest.approx([0, 0.025, 0.1, 0.1])
+    assert widened((0.05, 0.1), gap, ~beyond) == pytest.approx([0, 0.0125, 0.05, 0.05])
+
+
+def test_a_jump_counts_for_request_sizes_that_were_not_measured(
+    jumping: Knowledge, synthetic: Any
+) -> None:
+    assert jumping.model is not None
+    assert jumping.model.with_jump is not None
+    smooth = Knowledge(jumping.curves, replace(jumping.model, with_jump=None))
+    better = []
+    for curve in jumping.curves:
+        measured = curve.config
+        if measured.transfer_size == MIB:
+            assert np.array_equal(
+                *(one.expect([one.match(measured)], [0, 4]).mean for one in (jumping, smooth))
+            )
+            count = measured.block_size // measured.transfer_size
+            large = replace(measured, transfer_size=640 * KIB, block_size=count * 640 * KIB)
+            truth = math.log(4) + np.array([*synthetic.truth(large).values()])
+            with_jump, without = (
+                np.abs(one.expect([one.match(large)], synthetic.IO_NODES).mean - truth).mean()
+                for one in (jumping, smooth)
+            )
+            better.append(without - with_jump)
+    assert np.mean(better) > 0.2
+
+
+def test_known_and_new_request_sizes_are_predicted_together(jumping: Knowledge) -> None:
+    configs = [curve.config for curve in jumping.curves[:2]]
+    configs += [replace(one, transfer_size=640 * KIB, block_size=640 * KIB) for one in configs]
+    matches = [jumping.match(config) for config in configs]
+    together = jumping.expect(matches, [0, 1, 3, 4])
+    for place, match in enumerate(matches):
+        alone = jumping.expect([match], [0, 1, 3, 4])
+        own = slice(4 * place, 4 * place + 4)
+        assert together.mean[own] == pytest.approx(alone.mean)
+        assert together.covariance[own, own] == pytest.approx(alone.covariance)
+    np.linalg.cholesky(together.covariance + 1e-9 * np.eye(16))
 
 
 def test_measured_cells_are_expected_near_to_what_was_measured_and_surer(
