@@ -80,6 +80,21 @@ class JoinedOutcome:
         return self.outcome.started or self.outcome.reported_at
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the run got fewer I/O nodes than are best, because too few were free.
+
+        The scheduler told that no more are available, or the arbiter gave fewer than were decided.
+        """
+        decided = self.decision
+        if decided is None or decided.io_nodes is None or self.outcome.io_nodes is None:
+            return False
+        if self.outcome.io_nodes != decided.io_nodes:
+            return self.outcome.io_nodes < decided.io_nodes
+        if decided.available is None or not decided.curve or decided.explored:
+            return False
+        return max(decided.curve, key=lambda point: point[1])[0] > decided.available
+
+    @property
     def is_before_change(self) -> bool:
         """Whether the system has changed since the run, which then no longer counts."""
         return self.change is not None and not self.change.is_followed_by(self.ran_at)

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchdb.measurements.curves import Curve
 from predictor.composition.estimates import DRAWS, Estimate
 from predictor.composition.overlap import Timeline, seconds_together
 from predictor.learning.posterior import (
@@ -21,6 +22,7 @@ from predictor.learning.posterior import (
     Outcome,
     Scatter,
     errors_of_predictions,
+    errors_without_benchmark,
     fitted,
     inverse_root,
     posterior,
@@ -212,6 +214,40 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
         expected[:, i] = total_mib / (timeline.elapsed(doubted_s) * more)
         runs[:, i] = total_mib / timeline.elapsed(runs_s)
     return Composition(tuple(io_nodes), total_mib, typical, expected, runs)
+
+
+def without_benchmark(
+    phases: Iterable[Phase], curves: Sequence[Curve], io_nodes: Sequence[int]
+) -> Composition:
+    """Take the mean of all curves for an application whose phases no benchmark resembles.
+
+    Parameters
+    ----------
+    phases : iterable of Phase
+        The phases, which move at least one byte.
+    curves : sequence of Curve
+        The curves of the system.
+    io_nodes : sequence of int
+        Numbers that were measured with at least one of them.
+    """
+    logarithms = np.array(
+        [
+            [np.log(curve.bandwidths_mib_s.get(n, np.nan)).mean() for n in io_nodes]
+            for curve in curves
+        ]
+    )
+    levels = np.nanmean(logarithms, axis=1, keepdims=True)
+    typical = np.exp(np.nanmean(levels) + np.nanmean(logarithms - levels, axis=0))
+    normal = np.random.default_rng(_SEED).standard_normal((2, DRAWS, len(io_nodes)))
+    doubt = normal[0] @ root(errors_without_benchmark(io_nodes))
+    expected = typical * np.exp(doubt)
+    return Composition(
+        tuple(io_nodes),
+        sum(phase.bytes for phase in phases) / MIB,
+        typical,
+        expected,
+        expected * np.exp(LEAST_SCATTER * normal[1]),
+    )
 
 
 def joined(compositions: Iterable[Composition | None]) -> Composition:

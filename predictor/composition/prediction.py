@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from operator import is_
 
@@ -21,6 +21,7 @@ from predictor.composition.composing import (
     joined,
     observed_mib_s,
     parted,
+    without_benchmark,
 )
 from predictor.composition.decision import (
     MIN_CONFIDENCE,
@@ -89,12 +90,15 @@ class EarlierRun:
         When it ran, in days since any moment; None if it is not known.
     scatter : float
         Standard deviation of the logarithm of its bandwidth, besides the usual scatter of runs.
+    is_cut : bool
+        Whether it got its number because too few I/O nodes were free.
     """
 
     io_nodes: int
     bandwidth_mib_s: float
     day: float | None = None
     scatter: float = 0.0
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -248,7 +252,7 @@ def predict(
         [phases],
         knowledge,
         system=system,
-        nodes=nodes,
+        nodes=[nodes],
         io_nodes=io_nodes,
         ran_with=ran_with,
         earlier=earlier,
@@ -262,7 +266,7 @@ def predict_together(
     knowledge: Knowledge,
     *,
     system: str,
-    nodes: int | None = None,
+    nodes: Sequence[int | None],
     io_nodes: Sequence[int] | None = None,
     ran_with: int | None = None,
     earlier: Sequence[EarlierRun] = (),
@@ -278,7 +282,9 @@ def predict_together(
     versions : sequence of sequence of Phase
         The phases of the run, then those of each changed version. The earlier runs are runs of
         the first version; with a model they correct all.
-    knowledge, system, nodes, io_nodes, ran_with, earlier, policy
+    nodes : sequence of int or None
+        Compute nodes of the job of each version, if they are known.
+    knowledge, system, io_nodes, ran_with, earlier, policy
         As for `predict`.
 
     Raises
@@ -296,32 +302,43 @@ def predict_together(
             predict,
             knowledge=knowledge,
             system=system,
-            nodes=nodes,
             io_nodes=io_nodes,
             policy=policy,
         )
-        return [alone(first, ran_with=ran_with, earlier=earlier), *map(alone, others)]
-    found = [_version(phases, knowledge, nodes, io_nodes) for phases in versions]
+        return [
+            alone(first, nodes=nodes[0], ran_with=ran_with, earlier=earlier),
+            *(alone(other, nodes=own) for other, own in zip(others, nodes[1:], strict=True)),
+        ]
+    found = [
+        _version(phases, knowledge, own, io_nodes)
+        for phases, own in zip(versions, nodes, strict=True)
+    ]
     numbers = {n for one in found for n in one.asked} | {run.io_nodes for run in earlier}
     numbers |= set() if ran_with is None else {ran_with}
     estimates, points = _estimated(found, knowledge, numbers)
     composed = [composition_of(one.ordered, estimates, points) for one in found]
+    rests_on_runs = composed[0] is None and _can_rest_on(earlier, first, knowledge)
+    if rests_on_runs:
+        points = knowledge.measured_io_nodes
+        found[0] = replace(found[0], asked=tuple(io_nodes or points))
+        composed[0] = without_benchmark(first, knowledge.curves, points)
     runs: tuple[EarlierRun, ...] = ()
     if composed[0] is not None:
         runs = tuple(run for run in earlier if run.io_nodes in points)
-        if ran_with is not None and ran_with in points:
+        if not rests_on_runs and ran_with is not None and ran_with in points:
             got_mib_s = _observed(found[0].ordered)
             runs += (EarlierRun(ran_with, got_mib_s, scatter=_LOGS_ARE_OFF),)
     doubted = [
         _doubted(composition, one.ordered, estimates, knowledge)
         for one, composition in zip(found, composed, strict=True)
     ]
-    implausible = _implausible(doubted[0], runs)
+    # The mean of other benchmarks tells nothing about what is possible.
+    implausible = [] if rests_on_runs else _implausible(doubted[0], runs)
     left_out = {run for run, _ in implausible}
     runs = tuple(run for run in runs if run not in left_out)
     predictions = []
-    for one, before, wider, after in zip(
-        found, composed, doubted, _corrected(composed, doubted, runs), strict=True
+    for one, own_nodes, before, wider, after in zip(
+        found, nodes, composed, doubted, _corrected(composed, doubted, runs), strict=True
     ):
         curve, expected, of_runs = _curve(one, after)
         own = estimates if before is None or after is None else _scaled(estimates, before, after)
@@ -337,7 +354,14 @@ def predict_together(
                 earlier_runs=runs,
                 phases=matched,
                 warnings=(
-                    *limits(matched, knowledge, nodes, one.asked, ran_with),
+                    *limits(
+                        matched,
+                        knowledge,
+                        own_nodes,
+                        one.asked,
+                        ran_with,
+                        rests_on_runs=rests_on_runs and one is found[0],
+                    ),
                     *too_fast(
                         [(run.io_nodes, run.bandwidth_mib_s, p90) for run, p90 in implausible]
                     ),
@@ -368,6 +392,13 @@ def _version(
     tasks = tasks_of(phases, knowledge, nodes)
     usable = [found for found in matches_of(tasks) if found.curve]
     return _Version(tasks, in_order(tasks), tuple(io_nodes or knowledge.io_nodes(usable)))
+
+
+def _can_rest_on(runs: Sequence[EarlierRun], phases: Sequence[Phase], knowledge: Knowledge) -> bool:
+    """Whether a prediction may rest on earlier runs alone."""
+    numbers = [run.io_nodes for run in runs if run.io_nodes in knowledge.measured_io_nodes]
+    moved = sum(phase.bytes for phase in phases)
+    return bool(moved and knowledge.curves) and too_little_known(0, moved, numbers) is None
 
 
 def _estimated(
@@ -451,6 +482,7 @@ def _learned(composition: Composition, runs: Sequence[EarlierRun]) -> Compositio
                 math.log(run.bandwidth_mib_s),
                 run.day,
                 run.scatter,
+                run.is_cut,
             )
             for run in runs
         ]
@@ -531,7 +563,7 @@ def _best(curve: Sequence[Point], asked: Sequence[int], moved: int, known: int) 
     """Find the highest expected bandwidth; `known` of all `moved` bytes have a benchmark."""
     if not moved:
         return Best(None, None, "the run has no I/O phases")
-    if not known:
+    if not known and not curve:
         return Best(None, None, "nothing in the database resembles any phase")
     if not curve:
         return Best(None, None, f"the matched benchmarks do not cover {each_in_words(asked)}")
@@ -547,6 +579,8 @@ def _best(curve: Sequence[Point], asked: Sequence[int], moved: int, known: int) 
         why += f", {more} with {second.io_nodes}"
     else:
         why = f"the only number of I/O nodes predicted, {in_digits(top.bandwidth_mib_s.mean)} MiB/s"
-    if known < moved:
+    if not known:
+        why += "; by earlier runs alone, because nothing in the database resembles any phase"
+    elif known < moved:
         why += f"; for {known / moved:.0%} of the bytes"
     return Best(top.io_nodes, top.bandwidth_mib_s.mean, why)

@@ -28,6 +28,8 @@ LEAST_SCATTER = 0.08
 # that numbers share the more, the nearer they are. They are chosen by the errors after one run of
 # the shipped applications (benchmarks/learning.py).
 _LEVEL, _SHAPE = 0.04, 0.08
+# The same of an application of which nothing was measured.
+_UNKNOWN = 0.7
 # An application may scatter and drift by these factors more or less than usual.
 _FACTORS = 2.0 ** np.arange(-1.5, 3, 0.5)
 _FACTORS_OF_DRIFT = 2.0 ** np.arange(-2, 4)
@@ -72,12 +74,16 @@ class Outcome:
         When it ran, in days since any moment; None if it is not known.
     scatter : float
         Standard deviation of the logarithm, besides the usual scatter of runs.
+    is_cut : bool
+        Whether it got its number because too few I/O nodes were free. Then the file system was
+        busy too, so that the variance of the usual scatter is twice as large.
     """
 
     place: int
     log_mib_s: float
     day: float | None = None
     scatter: float = 0.0
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +106,11 @@ class Scatter:
 def errors_of_predictions(io_nodes: Sequence[int]) -> Array:
     """Compute the covariance of the errors that a model does not know of, shape (n, n)."""
     return _LEVEL**2 + _SHAPE**2 * likeness(io_nodes)
+
+
+def errors_without_benchmark(io_nodes: Sequence[int]) -> Array:
+    """Compute the same covariance if the mean of all benchmarks stands for an application."""
+    return _UNKNOWN**2 * (1 + likeness(io_nodes))
 
 
 def likeness(io_nodes: Sequence[int]) -> Array:
@@ -231,7 +242,8 @@ def _log_density(error: Array, variance: Array) -> Array:
 
 def _noise(outcome: Outcome, scatter: Scatter) -> Array:
     """Compute the variance of an outcome around what is expected."""
-    found: Array = scatter.of_runs[..., outcome.place] ** 2 + outcome.scatter**2
+    usual = scatter.of_runs[..., outcome.place] ** 2
+    found: Array = usual * (2 if outcome.is_cut else 1) + outcome.scatter**2
     return found
 
 

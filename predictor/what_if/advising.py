@@ -193,7 +193,7 @@ def _tried(phases: Sequence[Phase], knowledge: Knowledge, attempt: Attempt, aske
         [phases, changed],
         knowledge,
         system=asked.system,
-        nodes=asked.nodes,
+        nodes=[asked.nodes] * 2,
         io_nodes=asked.io_nodes,
         ran_with=asked.ran_with,
         policy=asked.policy,

@@ -207,6 +207,51 @@ def test_where_nothing_is_known_nothing_is_predicted(
     assert (told.decision.source, told.decision.io_nodes) == ("default", 2)
 
 
+NEVER_MEASURED = [(4, 70.0), (4, 72.0), (0, 20.0), (0, 21.0)]
+
+
+@pytest.mark.parametrize("count", [0, 2, 3, 4])
+def test_without_a_benchmark_runs_with_two_numbers_decide(
+    a_phase: MakePhase, a_curve: MakeCurve, count: int
+) -> None:
+    """The benchmarks say 8 and much more, but of another kind of I/O."""
+    other = known(a_curve(flat(n0=400, n4=700, n8=900), read=True))
+    found = predict(
+        [a_phase()],
+        other,
+        system="here",
+        nodes=8,
+        earlier=[EarlierRun(*one) for one in NEVER_MEASURED[:count]],
+        policy=Policy(default=0),
+    )
+    if count < 3:
+        assert (found.curve, found.decision.source) == ((), "default")
+        return
+    assert found.decision.source == "model"
+    assert found.decision.io_nodes != 0
+    expected = {point.io_nodes: point.bandwidth_mib_s for point in found.curve}
+    assert list(expected) == [0, 4, 8]
+    for io_nodes, got in NEVER_MEASURED[:3]:
+        assert expected[io_nodes].mean == pytest.approx(got, rel=0.2)
+    # Nobody ran it with 8.
+    assert expected[8].p90 / expected[8].p10 > 1.5 * expected[4].p90 / expected[4].p10
+    assert "by earlier runs alone" in found.best.why
+    [warning] = found.warnings
+    assert "the mean of all benchmarks, corrected by earlier runs" in warning
+    strict_json(found)
+
+
+def test_without_a_benchmark_a_number_that_no_benchmark_had_is_not_predicted(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    other = known(a_curve(flat(n0=400, n4=700), read=True), a_curve(flat(n4=70), read=True))
+    runs = [EarlierRun(*one) for one in [*NEVER_MEASURED, (2, 50.0)]]
+    found = predict([a_phase()], other, system="here", earlier=runs)
+    assert [point.io_nodes for point in found.curve] == [0, 4]
+    asked = predict([a_phase()], other, system="here", earlier=runs, io_nodes=[4, 16])
+    assert [point.io_nodes for point in asked.curve] == [4]
+
+
 def test_a_run_without_io_has_no_prediction(a_curve: MakeCurve) -> None:
     found = predict([], known(a_curve()), system="here")
     assert (found.job, found.curve, found.best.io_nodes) == (None, (), None)

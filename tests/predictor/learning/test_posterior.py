@@ -51,6 +51,13 @@ def test_a_run_corrects_by_the_share_of_the_doubt(
     assert math.sqrt(after.covariance[0, 0]) == pytest.approx(left, abs=1e-3)
 
 
+def test_a_run_whose_number_was_cut_says_half_as_much() -> None:
+    before, scatter = pair(0.3, 0), parameters(0.3, count=2)
+    after = posterior(before, [Outcome(0, math.log(100) + 0.01, is_cut=True)], scatter)
+    gain = 0.3**2 / (0.3**2 + 2 * 0.3**2)
+    assert after.mean[0] - math.log(100) == pytest.approx(0.01 * gain)
+
+
 def test_an_outlier_moves_less_than_its_share() -> None:
     """Student's t with 4 degrees: a run that is 5 deviations off counts as 5 / (4 + 25)."""
     before, scatter = pair(0.3, 0), parameters(0.3, count=2)

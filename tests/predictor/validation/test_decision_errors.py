@@ -78,6 +78,27 @@ def row(
     return JoinedOutcome(outcome, decision, application, pattern, tasks)
 
 
+@pytest.mark.parametrize(
+    ("io_nodes", "available", "explored", "is_cut"),
+    # 4 were decided, and 8 are best.
+    [
+        (4, None, False, False),
+        (4, 8, False, False),
+        (4, 4, False, True),
+        (4, 4, True, False),
+        (2, None, False, True),
+        (8, 4, False, False),
+    ],
+)
+def test_a_run_is_cut_where_more_io_nodes_were_better_but_not_free(
+    io_nodes: int, available: int | None, explored: bool, is_cut: bool
+) -> None:
+    curve = (*DECISION.curve, (8, 90.0, 80.0, 110.0))
+    decision = replace(DECISION, available=available, explored=explored, curve=curve)
+    assert row(80, io_nodes=io_nodes, decision=decision).is_cut is is_cut
+    assert not row(80, io_nodes=io_nodes, decision=None).is_cut
+
+
 def with_interval(sigma: float, expected: float = 100.0) -> DecisionRow:
     """Make a decision with a lognormal interval of the prediction with 4 I/O nodes."""
     low, high = (expected * math.exp(sign * TENTH * sigma) for sign in (-1, 1))

@@ -226,7 +226,7 @@ def test_doubts_that_both_versions_share_cancel_out(synthetic: Synthetic, fitted
         [[phase_of(first.config)], [phase_of(twice, phase_of(first.config).bytes)]],
         Knowledge(synthetic.curves, fitted),
         system="here",
-        nodes=first.config.nodes,
+        nodes=[first.config.nodes] * 2,
     )
     ones, others = (np.log(one.choice.expected_mib_s) for one in (today, then))
     assert (ones - others).std() < 0.7 * np.hypot(ones.std(axis=0), others.std(axis=0)).mean()

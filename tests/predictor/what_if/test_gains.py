@@ -35,7 +35,7 @@ def test_a_run_saves_at_most_the_time_that_it_takes(
     knowledge: Knowledge, a_phase: MakePhase
 ) -> None:
     phases = [[a_phase((64, 64 * MIB))], [a_phase((16, 64 * MIB))]]
-    today, then = predict_together(phases, knowledge, system="here", nodes=8)
+    today, then = predict_together(phases, knowledge, system="here", nodes=[8, 8])
     span = saved_seconds(unsure(today), then)
     assert span is not None
     assert (span.expected, span.p90) == (pytest.approx(64 / 16 - 64 / 64), 64 / 16)
