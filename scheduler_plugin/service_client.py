@@ -176,14 +176,19 @@ class Ioncast:
 
         The service rejects a wrong token here too, even if reading needs no token.
         """
-        names: list[str] = []
+        return [str(item["name"]) for item in self.systems() if item["imports"]]
+
+    def systems(self) -> list[dict[str, Any]]:
+        """All systems (`GET /v1/systems`), each with at least `name` and `imports`."""
+        items: list[dict[str, Any]] = []
         page_of = {"limit": str(LARGEST_PAGE)}
         while True:
             page = self._ask("GET", "/v1/systems", params=page_of)
             try:
-                names += [str(item["name"]) for item in page["items"] if item["imports"]]
+                for item in page["items"]:
+                    items.append(item | {"name": str(item["name"]), "imports": item["imports"]})
                 if page["next"] is None:
-                    return names
+                    return items
                 page_of["after"] = page["items"][-1]["name"]
             except (LookupError, TypeError) as error:
                 raise self._stranger() from error

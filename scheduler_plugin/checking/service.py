@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ioncast_base.errors import InputError
+from ioncast_base.wording import counted, in_words
 from scheduler_plugin.addresses import Address
 from scheduler_plugin.checking import asking_sources
 from scheduler_plugin.checking.asking_sources import can
@@ -15,6 +16,8 @@ from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 
 _UNAUTHORISED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
 _UNPROCESSABLE = (400, 422)
+# Applications that a row names.
+_NAMED = 3
 _START = "look at `systemctl status ioncast` and at its log"
 
 
@@ -32,6 +35,8 @@ class Service:
         The systems with measurements.
     is_open : bool
         Whether reading needs no token.
+    untried : mapping of str to str
+        By system: the applications that never ran with a number of I/O nodes that may be better.
     """
 
     version: str
@@ -39,6 +44,7 @@ class Service:
     database: str
     systems: tuple[str, ...]
     is_open: bool
+    untried: Mapping[str, str] = field(default_factory=dict)
 
 
 def gather_service(address: str, token: str) -> Service:
@@ -53,8 +59,31 @@ def gather_service(address: str, token: str) -> Service:
         state, version = anybody.readiness(), anybody.release()
         is_open = _is_open(anybody)
     with _client(address, token) as ours:
-        systems = tuple(ours.measured_systems())
-    return Service(version, str(state.get("keeper")), str(state.get("database")), systems, is_open)
+        systems = ours.systems()
+    return Service(
+        version,
+        str(state.get("keeper")),
+        str(state.get("database")),
+        tuple(one["name"] for one in systems if one["imports"]),
+        is_open,
+        {one["name"]: said for one in systems if (said := _untried(one))},
+    )
+
+
+def _untried(system: Mapping[str, Any]) -> str:
+    """Say which applications never ran with a number that may be better; empty if none."""
+    number, largest = system.get("untried", 0), system.get("largest_untried", [])
+    if not number or not largest:
+        return ""
+    named = "; ".join(
+        f"{one['program']} of {one['user']} with {in_words(one['io_nodes'])} instead of"
+        f" {one['chosen']}, {one['loss']:.0%} less expected"
+        for one in largest[:_NAMED]
+    )
+    return (
+        f"{counted(number, 'application')} never ran with a number of I/O nodes that may be"
+        f" better: {named}{'; ...' if number > _NAMED else ''}"
+    )
 
 
 def _is_open(anybody: Ioncast) -> bool:
@@ -149,6 +178,7 @@ def service_rows(
         *_system_rows(found, systems),
         _version_row(found, version),
         _reading_row(found, private),
+        *_untried_rows(found, systems),
     ]
 
 
@@ -175,6 +205,11 @@ def _system_rows(found: Service, systems: Mapping[str, str]) -> list[Row]:
             )
         ]
     return [ok("system", f"the service has measurements of {name}") for name in names]
+
+
+def _untried_rows(found: Service, systems: Mapping[str, str]) -> list[Row]:
+    said = [found.untried[name] for name in sorted(set(systems.values())) if name in found.untried]
+    return [ok("untried", f"{each}; `explore` in service.toml lets them try") for each in said]
 
 
 def _version_row(found: Service, version: str) -> Row:

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ioncast.service.answering.answers import Entry, Pause, PreparedGroup
+from ioncast.service.answering.answers import Entry, Pause, PreparedGroup, Untried
 
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
-_VERSION = 8
+_VERSION = 9
 _BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 BLOB UNIQUE, entry TEXT NOT NULL);
@@ -37,6 +37,10 @@ CREATE TABLE tokens (
 );
 CREATE TABLE pauses (
     system TEXT PRIMARY KEY, paused_by TEXT NOT NULL, paused_at TEXT NOT NULL, reason TEXT
+);
+CREATE TABLE untried (
+    application INTEGER PRIMARY KEY, system TEXT NOT NULL, io_nodes INTEGER NOT NULL,
+    chosen INTEGER NOT NULL, loss REAL NOT NULL, gain REAL NOT NULL
 );
 CREATE TABLE summaries (name TEXT PRIMARY KEY, json TEXT NOT NULL, at TEXT NOT NULL);
 CREATE TABLE wanted (
@@ -334,6 +338,8 @@ class Writer:
         self._file = _file_of(path)
         # The last keeper may have ended before it removed them.
         self._has_traces = True
+        # Whether `put_untried` changed anything since `new_untried`; the last keeper may have.
+        self._has_new_untried = True
 
     def is_lost(self) -> bool:
         """Tell whether the file was deleted or replaced, so that nobody would read new content."""
@@ -349,6 +355,7 @@ class Writer:
         _remove(self._path)
         self._connection = self._open()
         self._file = _file_of(self._path)
+        self._has_new_untried = True
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -399,6 +406,25 @@ class Writer:
             return
         self._connection.execute("DELETE FROM pauses")
         self._connection.executemany("INSERT INTO pauses VALUES (?, ?, ?, ?)", found)
+
+    def put_untried(self, application_id: int, system: str, untried: Untried | None) -> None:
+        """Replace what an application of a system may try; None if nothing is worth it."""
+        self._has_new_untried = True
+        self._connection.execute("DELETE FROM untried WHERE application = ?", (application_id,))
+        if untried is not None:
+            values = (application_id, system, *untried)
+            self._connection.execute("INSERT INTO untried VALUES (?, ?, ?, ?, ?, ?)", values)
+
+    def new_untried(self) -> list[tuple[int, str, Untried]] | None:
+        """Id and system of each application with a number to try; the largest gains first.
+
+        None if nothing was replaced since the last call.
+        """
+        if not self._has_new_untried:
+            return None
+        self._has_new_untried = False
+        query = "SELECT * FROM untried ORDER BY gain DESC, application"
+        return [(row[0], row[1], Untried(*row[2:])) for row in self._connection.execute(query)]
 
     def put_summary(self, name: str, value: object, at: str) -> None:
         """Add or replace a summary.

@@ -88,6 +88,20 @@ class ChangeItem(BaseModel):
     noted_at: str
 
 
+class UntriedItem(BaseModel):
+    """An application, and a number of I/O nodes that it never ran with and that may be better."""
+
+    id: int = Field(description="The id of the application.")
+    program: str
+    user: str
+    io_nodes: int
+    chosen: int = Field(description="The number that its jobs get instead.")
+    loss: float = Field(description="The share of the bandwidth that one run is expected to lose.")
+    gain: float = Field(
+        description="The share by which later runs are expected to be faster, if one run is known."
+    )
+
+
 class SystemItem(BaseModel):
     """A system with its imports and its changes."""
 
@@ -96,6 +110,13 @@ class SystemItem(BaseModel):
     newest: str | None = Field(description="The time of the newest import.")
     changes: list[ChangeItem] = Field(
         description="The changes of the machine; the last one decides. Not in pages."
+    )
+    untried: int = Field(
+        description="The number of applications that never ran with a number of I/O nodes that may"
+        " be better. 0 if the service tries such numbers itself (`explore`)."
+    )
+    largest_untried: list[UntriedItem] = Field(
+        description="At most ten of them, the largest gains first. Not in pages."
     )
 
 

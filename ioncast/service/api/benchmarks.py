@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 from sqlalchemy import Connection
 
+from benchdb.history.applications import application
 from benchdb.measurements import listing
 from benchdb.measurements.coverage import (
     Cell,
@@ -52,6 +54,7 @@ from ioncast.service.api.benchmark_values import (
     SystemItem,
     SystemPage,
     SystemQuery,
+    UntriedItem,
     WantedItem,
 )
 from ioncast.service.context import service
@@ -74,8 +77,9 @@ def list_systems(query: SystemQuery) -> SystemPage:
     with transaction(service().database) as connection:
         rows = listing.systems_after(connection, query.after or "", query.limit + 1)
         noted = changes(connection)
-    shown, following = cut(rows, query.limit, lambda row: row.name)
-    return SystemPage(items=[_system(row, noted) for row in shown], next=following)
+        shown, following = cut(rows, query.limit, lambda row: row.name)
+        items = [_system(connection, row, noted) for row in shown]
+    return SystemPage(items=items, next=following)
 
 
 @benchmarks.post("/v1/systems")
@@ -92,8 +96,8 @@ def put_system(body: NewSystem) -> tuple[SystemItem, int]:
         known = body.name in system_names(connection)
         system_id_of(connection, body.name)
         found = listing.system(connection, body.name)
-        noted = changes(connection, body.name)
-    return _system(found, noted), 200 if known else 201
+        item = _system(connection, found, changes(connection, body.name))
+    return item, 200 if known else 201
 
 
 @benchmarks.post("/v1/changes")
@@ -323,9 +327,26 @@ def _ids(connection: Connection, query: PageOfSystem, one: int | None) -> list[i
     return found
 
 
-def _system(row: listing.SystemSummary, noted: Sequence[SystemChange]) -> SystemItem:
+def _system(
+    connection: Connection, row: listing.SystemSummary, noted: Sequence[SystemChange]
+) -> SystemItem:
     own = [ChangeItem(**vars(each)) for each in noted if each.system == row.name]
-    return SystemItem(**vars(row), changes=own)
+    number, largest = untried_of(connection, row.name)
+    return SystemItem(**vars(row), changes=own, untried=number, largest_untried=largest)
+
+
+def untried_of(connection: Connection, system: str) -> tuple[int, list[UntriedItem]]:
+    """Count the applications of a system with a number to try, and name the largest gains."""
+    summary = service().prepared.summaries.get("untried")
+    found = summary.value.get(system) if summary else None
+    if found is None:
+        return 0, []
+    largest = []
+    for untried in found["largest"]:
+        with suppress(UnknownNameError):
+            known = application(connection, untried["id"]).application
+            largest.append(UntriedItem(program=known.program, user=known.user, **untried))
+    return found["number"], largest
 
 
 def _stored(file: StoredFile) -> tuple[MeasurementsAnswer, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ioncast.service.answering.answers import NO_TRIAL, PreparedGroup, Trial
+from ioncast.service.answering.answers import NO_TRIAL, PreparedGroup, Trial, Untried
 from ioncast_base.wording import counted
 from predictor.composition import prediction
 from predictor.composition.composing import Point
@@ -17,6 +17,11 @@ from predictor.learning.trying import worth_trying
 
 # More digits of a bandwidth or a probability mean nothing.
 _DIGITS = 6
+# The mean share of the bandwidth that trying may cost where no number is tried: only whether one is
+# worth it depends on it, not which one.
+_SMALL_COST = 0.01
+# People are not told of a smaller gain.
+_LEAST_GAIN = 0.005
 # As in `answers`, with a number instead of the confidence as JSON.
 _Trial = tuple[int, int, float, str]
 _Choice = tuple[int, int | None, float, str, bool, _Trial | None]
@@ -48,7 +53,7 @@ class Decided(NamedTuple):
 
     Attributes
     ----------
-    points, io_nodes, unknown, default
+    points, io_nodes, unknown, default, untried
         As in `PreparedGroup`.
     choices : tuple of tuple
         As in `PreparedGroup`, with a number instead of the confidence as JSON.
@@ -72,10 +77,11 @@ class Decided(NamedTuple):
     implausible: int = 0
     is_corrected: bool = False
     p90_mib_s: float = 0.0
+    untried: Untried | None = None
 
     def without_basis(self, cause: str) -> Decided:
         """Decide nothing for a cause; one that is known already is kept."""
-        return self._replace(choices=(), chosen=(), unknown=self.unknown or cause)
+        return self._replace(choices=(), chosen=(), untried=None, unknown=self.unknown or cause)
 
 
 def decide_all(
@@ -113,6 +119,7 @@ def decide_all(
         implausible=len(found.implausible_runs),
         is_corrected=bool(found.earlier_runs),
         p90_mib_s=max((point.bandwidth_mib_s.p90 for point in choice.curve), default=0.0),
+        untried=_untried(found, chosen[0][1]) if chosen and not explore else None,
     )
 
 
@@ -156,6 +163,7 @@ def prepare_group(
         ),
         unknown=decided.unknown,
         default=decided.default,
+        untried=None if scaled_from is not None else decided.untried,
     )
 
 
@@ -229,6 +237,19 @@ def _trial(
     within = share * float((choice.expected_mib_s[:, found.place] >= enough).mean())
     why = trial_in_words(io_nodes[found.place], io_nodes[chosen], found.loss)
     return int(found.jobs * NO_TRIAL), found.place, within, json.dumps(why)[1:-1]
+
+
+def _untried(found: prediction.Prediction, chosen: int) -> Untried | None:
+    """Find the number that is most worth trying of those that no earlier run had."""
+    choice = found.choice
+    io_nodes = [point.io_nodes for point in choice.curve]
+    known = {run.io_nodes for run in found.earlier_runs} - {chosen}
+    columns = [place for place, number in enumerate(io_nodes) if number not in known]
+    place = io_nodes.index(chosen)
+    trial = worth_trying(choice.expected_mib_s, choice.scatter, place, columns, _SMALL_COST)
+    if trial is None or trial.gain < _LEAST_GAIN:
+        return None
+    return Untried(io_nodes[trial.place], chosen, round(trial.loss, 3), round(trial.gain, 3))
 
 
 def _point(point: Point) -> str:

@@ -20,7 +20,13 @@ from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
 from benchdb.history.runs import Run, runs_like, runs_of
 from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_second
 from benchdb.store.system_changes import newest_change
-from ioncast.service.answering.answers import Entry, PreparedGroup, is_same_size, ratio
+from ioncast.service.answering.answers import (
+    Entry,
+    PreparedGroup,
+    Untried,
+    is_same_size,
+    ratio,
+)
 from ioncast.service.answering.prepared import Wanted
 from ioncast.service.keeper.deciding_ahead import Decided, OtherVariant, decide_all, prepare_group
 from ioncast.service.settings import Settings
@@ -28,7 +34,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
 from ioncast_base.times import instant
 from predictor.composition.overlap import timeline_of
-from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict_together
 from predictor.learning.plausible import impossible, is_implausible
 from predictor.matching.basis import Survey, read_survey
 from predictor.matching.configurations import configuration
@@ -62,6 +68,23 @@ class Prepared:
     system: str
     entries: Mapping[str, Entry]
 
+    def untried(self) -> dict[int, Untried | None]:
+        """By the id of an application: the number that is most worth trying, of all its sizes."""
+        found: dict[int, Untried | None] = {}
+        for group in (group for entry in self.entries.values() for group in entry):
+            best = found.setdefault(group.application_id, None)
+            if group.untried and (best is None or group.untried.gain > best.gain):
+                found[group.application_id] = group.untried
+        return found
+
+
+@dataclass(frozen=True)
+class Job:
+    """The phases of a job, and the number of its compute nodes if it is known."""
+
+    phases: tuple[Phase, ...]
+    nodes: int | None
+
 
 class Surveys:
     """Keeps what is read about systems and what was decided, for many applications."""
@@ -93,22 +116,22 @@ class Surveys:
         self,
         connection: Connection,
         system: str,
-        phases: Sequence[Phase],
-        nodes: int | None,
+        job: Job,
+        ran: Job,
         earlier: Sequence[EarlierRun],
         policy: Policy,
         share: float = 1.0,
         others: Sequence[OtherVariant] = (),
         explore: float = 0.0,
     ) -> Decided:
-        """Decide for some phases; the decisions for the same phases are made once."""
-        asked = system, _digest(phases, nodes, earlier)
+        """Decide for a job by earlier runs of `ran`; the same decisions are made once."""
+        asked = system, _digest(job, ran, earlier)
 
         def predicted() -> Prediction:
             return _kept(
                 self._predictions,
                 asked,
-                lambda: self._predict(connection, system, phases, nodes, earlier),
+                lambda: self._predict(connection, system, job, ran, earlier),
                 most=_MOST_PREDICTIONS,
             )
 
@@ -123,13 +146,17 @@ class Surveys:
         self,
         connection: Connection,
         system: str,
-        phases: Sequence[Phase],
-        nodes: int | None,
+        job: Job,
+        ran: Job,
         earlier: Sequence[EarlierRun],
     ) -> Prediction:
         survey = self._survey(connection, system)
+        versions = [job] if job == ran else [ran, job]
         near = survey.near(
-            configuration(phase, part, nodes) for phase in phases for part in phase.parts
+            configuration(phase, part, one.nodes)
+            for one in versions
+            for phase in one.phases
+            for part in phase.parts
         )
         knowledge = _kept(
             self._known,
@@ -137,7 +164,14 @@ class Surveys:
             lambda: survey.knowledge(connection, near),
             most=_MOST_KNOWN,
         )
-        return predict(phases, knowledge, system=system, nodes=nodes, earlier=earlier)
+        # Draws that belong together tell how far runs of another size hold for this one.
+        return predict_together(
+            [one.phases for one in versions],
+            knowledge,
+            system=system,
+            nodes=[one.nodes for one in versions],
+            earlier=earlier,
+        )[-1]
 
     def _survey(self, connection: Connection, system: str) -> Survey:
         if system not in self._surveys:
@@ -145,12 +179,20 @@ class Surveys:
         return self._surveys[system]
 
 
-def _digest(phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun]) -> bytes:
+def _digest(job: Job, ran: Job, earlier: Sequence[EarlierRun]) -> bytes:
     """SHA-256 of everything that a prediction depends on, besides the system."""
+    asked = [_records(job), job.nodes, [asdict(run) for run in earlier]]
+    if ran != job:
+        asked += [_records(ran), ran.nodes]
+    return sha256(json.dumps(asked).encode()).digest()
+
+
+def _records(job: Job) -> list[dict[str, object]]:
+    """Write the phases of a job, as far as a prediction depends on them."""
     # The job id, the log's name and times do not change a prediction. But it matters which phases
     # share time, and whether a phase is mostly metadata, which is never matched exactly.
-    times_count = timeline_of(phases).shared.size > 0
-    records = [
+    times_count = timeline_of(job.phases).shared.size > 0
+    return [
         to_record(
             replace(
                 phase,
@@ -163,10 +205,8 @@ def _digest(phases: Sequence[Phase], nodes: int | None, earlier: Sequence[Earlie
                 log="",
             )
         )
-        for phase in phases
+        for phase in job.phases
     ]
-    asked = [records, nodes, [asdict(run) for run in earlier]]
-    return sha256(json.dumps(asked).encode()).digest()
 
 
 _Key = TypeVar("_Key")
@@ -367,18 +407,21 @@ class Preparing:
         """Decide for jobs of a variant of some runs, scaled to a size."""
         alike = [runs[place] for place in variant.runs]
         phases = self._phases_of(alike[0]) or []
+        ran = Job(tuple(phases), alike[0].nodes)
         decide = partial(
             self._surveys.decided,
             self._connection,
             system,
+            ran=ran,
+            earlier=self._earlier(alike, runs),
             policy=policy,
             share=share,
             others=others,
             explore=self._settings.explore_of(system),
         )
-        measured = decide(phases, alike[0].nodes, self._earlier(alike, runs))
+        measured = decide(ran)
         is_scaled = tasks != alike[0].tasks
-        decided = decide(scaled(phases, tasks), nodes, []) if is_scaled else measured
+        decided = decide(Job(tuple(scaled(phases, tasks)), nodes)) if is_scaled else measured
         cause = _impossible(alike, measured)
         return decided.without_basis(cause) if cause else decided
 
@@ -406,26 +449,27 @@ class Preparing:
         ]
         reported = _reported(runs, [joined.outcome for joined in outcomes])
         with_log = {outcome.id for outcome in reported.values()}
+        cut = {joined.outcome.id for joined in outcomes if joined.is_cut}
         got = []
         for run in alike:
             if change and not change.is_followed_by(run.started or run.stored_at):
                 continue
-            io_nodes, bandwidth = run.io_nodes, run.bandwidth_mib_s
-            if told := reported.get(run.id):
-                io_nodes, bandwidth = told.io_nodes, told.bandwidth_mib_s
-            got.append((run.started or run.stored_at, io_nodes, bandwidth))
+            told = reported.get(run.id) or run
+            is_cut = told is not run and told.id in cut
+            got.append((run.started or run.stored_at, told.io_nodes, told.bandwidth_mib_s, is_cut))
         got += [
-            (joined.outcome.reported_at, joined.outcome.io_nodes, joined.outcome.bandwidth_mib_s)
+            (outcome.reported_at, outcome.io_nodes, outcome.bandwidth_mib_s, joined.is_cut)
             for joined in outcomes
-            if joined.outcome.run_id is None
+            for outcome in (joined.outcome,)
+            if outcome.run_id is None
             and not joined.is_before_change
-            and joined.outcome.id not in with_log
+            and outcome.id not in with_log
             and _is_of_size(joined, alike[0])
         ]
         known = sorted(
             (
-                EarlierRun(io_nodes, bandwidth, day=_day(when))
-                for when, io_nodes, bandwidth in got
+                EarlierRun(io_nodes, bandwidth, day=_day(when), is_cut=is_cut)
+                for when, io_nodes, bandwidth, is_cut in got
                 if io_nodes is not None and bandwidth
             ),
             key=lambda run: run.day or 0.0,

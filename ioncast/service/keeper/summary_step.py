@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from dataclasses import asdict
 from datetime import datetime, timezone
 
@@ -35,6 +36,8 @@ from predictor.validation.monthly_errors import monthly_errors, months_to_json
 _BETWEEN_SUMMARIES_S = 60.0
 # Counting all cells of a large system takes many seconds, in which the other steps would wait.
 _COUNTING_S = 0.3
+# Applications of a system that are named because they may try another number of I/O nodes.
+_MOST_NAMED = 10
 
 
 class SummaryStep:
@@ -65,6 +68,7 @@ class SummaryStep:
                 self._put(self._outcomes.summaries(connection), clock.wall_s)
                 self._coverage.begin_counting(connection, clock.wall_s)
             self._summed_up_at_s = clock.boot_s
+        self._put_untried(clock.wall_s)
         if self._coverage.is_counting:
             with transaction(self._database) as connection:
                 self._coverage.count(connection)
@@ -75,6 +79,23 @@ class SummaryStep:
         self._summed_up_at_s = -math.inf
         self._outcomes.forget()
         self._coverage.forget()
+
+    def _put_untried(self, now_s: float) -> None:
+        """Count the applications with a number to try, by system, if any of them changed.
+
+        The largest gains have the ids of their applications, whose names may be deleted any time.
+        """
+        found = self._file.writer.new_untried()
+        if found is None:
+            return
+        by_system: dict[str, list[dict[str, object]]] = defaultdict(list)
+        for application_id, system, untried in found:
+            by_system[system].append({"id": application_id, **untried._asdict()})
+        counted = {
+            system: {"number": len(of_system), "largest": of_system[:_MOST_NAMED]}
+            for system, of_system in by_system.items()
+        }
+        self._put({"untried": counted}, now_s)
 
     def _put(self, summaries: dict[str, object], now_s: float) -> None:
         at = _moment(now_s).isoformat(timespec="seconds")

@@ -31,6 +31,7 @@ from benchdb.store.expired_errors import expired_by_month
 from benchdb.store.system_changes import is_measured, newest_change, newest_changes
 from benchdb.store.systems import measured_systems, require_system, system_names
 from ioncast.insights.comparison.comparing import TOLERANCE
+from ioncast.service.api.benchmarks import untried_of
 from ioncast.service.api.jobs import explained_job
 from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.context import service
@@ -96,6 +97,7 @@ def overview() -> Response:
         counts = decisions_per_hour(connection, now - _DAYS)
         newest = decisions(connection, limit=_DECISIONS)
         systems = system_names(connection)
+        untried = [(name, *untried_of(connection, name)) for name in systems]
         has_runs = bool(stored_applications(connection, limit=1))
         without_basis = [
             change
@@ -116,6 +118,7 @@ def overview() -> Response:
         entries=len(of.prepared.entries),
         shifts=_counted("shifts", []),
         without_basis=without_basis,
+        untried=[each for each in untried if each[1]],
         pauses=sorted(of.prepared.pauses.items()),
         enough=ENOUGH,
     )

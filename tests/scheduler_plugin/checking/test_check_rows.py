@@ -478,6 +478,17 @@ def test_the_service(
     assert {subject: status for subject, status in rows.items() if status != "OK"} == bad
 
 
+def test_applications_that_may_do_better_are_named() -> None:
+    found = replace(SERVICE, untried={"mn4": "2 applications never ran", "mn5": "others"})
+    [row] = [
+        row
+        for row in service.service_rows(found, {"watch": "mn4"}, "0.1.0", frozenset())
+        if row.subject == "untried"
+    ]
+    assert row.status == "OK"
+    assert row.found.startswith("2 applications never ran; ")
+
+
 @pytest.mark.parametrize(
     ("answered", "status"), [(422, "OK"), (400, "OK"), (401, "FAIL"), (500, "FAIL"), (GAP, "FAIL")]
 )

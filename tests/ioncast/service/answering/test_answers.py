@@ -4,6 +4,7 @@ import json
 import re
 import time
 import timeit
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from ioncast.service.keeper.deciding_ahead import (
     prepare_group,
 )
 from ior_configs import IorConfig
-from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
 
@@ -37,7 +38,9 @@ CURVE = {0: 50.0, 1: 30.0, 2: 60.0, 4: 97.0, 8: 100.0}
 SAYS = "the same executable and user"
 
 
-def predicted(cells: dict[int, float] | None = None, tasks: int = 16) -> Prediction:
+def predicted(
+    cells: dict[int, float] | None = None, tasks: int = 16, earlier: Sequence[EarlierRun] = ()
+) -> Prediction:
     """Predict a job that writes 64 MiB, on a system where exactly this was measured."""
     measured = CURVE if cells is None else cells
     config = IorConfig(
@@ -63,7 +66,7 @@ def predicted(cells: dict[int, float] | None = None, tasks: int = 16) -> Predict
         parts=(Part(4 * tasks, 4 * tasks * MIB),),
     )
     knowledge = Knowledge((curve,) if measured else ())
-    return predict([phase], knowledge, system="here", nodes=8)
+    return predict([phase], knowledge, system="here", nodes=8, earlier=earlier)
 
 
 POLICY = Policy(tolerance=0.05, default=3)
@@ -142,6 +145,23 @@ def test_some_jobs_try_a_number_that_may_be_better() -> None:
     assert not asked(entry, tasks=1000, drawn=0)["explored"]
     assert asked([group(unsure)], drawn=0) == usual
     assert asked(entry, available=3, drawn=0)["io_nodes"] == 0
+
+
+def test_a_number_that_no_run_had_and_that_may_be_better_is_named() -> None:
+    curve = {0: 100.0, 4: 97.0, 8: 60.0}
+    found = group(predicted(curve)).untried
+    assert found is not None
+    assert (found.io_nodes, found.chosen) == (4, 0)
+    assert found.loss == pytest.approx(0.035, abs=0.01)
+    assert 0 < found.gain < 1
+    # The service tries it itself.
+    assert group(predicted(curve), explore=0.01).untried is None
+    # Runs of another size are scaled.
+    assert group(predicted(curve), scaled_from=8).untried is None
+    # It ran with 4.
+    again = predicted(curve, earlier=[EarlierRun(4, 97.0)])
+    assert group(again).untried is None
+    assert group(predicted({})).untried is None
 
 
 @pytest.mark.parametrize("available", [None, 0, 1, 2, 3, 4, 5, 7, 8, 9, 1000])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioncast.service.answering.answers import Entry, PreparedGroup, answer
+from ioncast.service.answering.answers import Entry, PreparedGroup, Untried, answer
 from ioncast.service.answering.prepared import (
     IMPORTING,
     LATE_S,
@@ -65,6 +65,7 @@ def entry(number: int, *sizes: int) -> Entry:
             ),
             unknown=None,
             default=None,
+            untried=None,
         )
         for tasks in sizes or (16,)
     )
@@ -166,6 +167,20 @@ def test_tokens_summaries_and_the_heartbeat_are_read(writer: Writer, reader: Rea
     assert reader.tokens == {"cd": ("bob", "scheduler", None)}
     assert reader.summaries["drift"].value == []
     assert reader.heartbeat == Heartbeat(13.5, True, False)
+
+
+def test_numbers_to_try_are_read_the_largest_gains_first(writer: Writer) -> None:
+    small, large = Untried(4, 0, 0.02, 0.03), Untried(8, 1, 0.0, 0.2)
+    with writer.transaction():
+        writer.put_untried(1, "here", small)
+        writer.put_untried(2, "there", large)
+        writer.put_untried(3, "there", small)
+    assert writer.new_untried() == [(2, "there", large), (1, "here", small), (3, "there", small)]
+    assert writer.new_untried() is None
+    with writer.transaction():
+        writer.put_untried(2, "there", None)
+        writer.put_untried(3, "there", large)
+    assert writer.new_untried() == [(3, "there", large), (1, "here", small)]
 
 
 def test_the_keeper_is_judged_by_its_heartbeat(writer: Writer, reader: Reader) -> None:

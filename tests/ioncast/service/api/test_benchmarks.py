@@ -458,6 +458,7 @@ def test_an_unusable_question_for_coverage_is_named(
 
 def test_a_system_can_be_added_before_it_is_measured(post: Post, client: FlaskClient) -> None:
     named = {"name": "mn4", "imports": 0, "newest": None, "changes": []}
+    named |= {"untried": 0, "largest_untried": []}
     assert answer(post("/v1/systems", json={"name": "mn4"}), 201) == named
     assert answer(post("/v1/systems", json={"name": "mn4"})) == named
     said = answer(post("/v1/systems", json={"name": "MN4"}), 422)["detail"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
+from benchdb.history.outcomes import JoinedOutcome
 from benchdb.measurements.storing import store
 from benchdb.store.database import opened_database, transaction
 from experiments.datasets import DataSet, read
 from experiments.shipped import TESTBED
 from ioncast.service.keeper.deciding_ahead import Decided
-from ioncast.service.keeper.preparing import Surveys
-from predictor.composition.prediction import Policy
+from ioncast.service.keeper.preparing import Job, Preparing, Surveys
+from ioncast.service.settings import Settings
+from predictor.composition.prediction import EarlierRun, Policy
+from predictor.matching.same_application import scaled
 from summario.phases.values import Phase
 
 
@@ -41,7 +45,30 @@ def connection(testbed: DataSet, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def decided(surveys: Surveys, connection: Connection, phases: Sequence[Phase]) -> Decided:
-    return surveys.decided(connection, "testbed", phases, 8, [], Policy(), 0.0)
+    job = Job(tuple(phases), 8)
+    return surveys.decided(connection, "testbed", job, job, [], Policy(), 0.0)
+
+
+def test_runs_of_another_size_teach_as_far_as_their_errors_are_shared(
+    connection: Connection, testbed: DataSet
+) -> None:
+    """HACC-IO ran at a third of what is expected, and a job has twice its processes."""
+    surveys = Surveys()
+    phases = next(tuple(p) for log, p in testbed.phases.items() if log.application == "hacc-io")
+    ran, larger = Job(phases, 8), Job(tuple(scaled(phases, 2 * phases[0].processes)), 8)
+
+    def expected(job: Job, of: Job, runs: Sequence[EarlierRun]) -> dict[int, float]:
+        found = surveys.decided(connection, "testbed", job, of, runs, Policy())
+        points = [json.loads(f"{{{point}}}") for point in found.points]
+        return {point["io_nodes"]: point["expected_mib_s"] for point in points}
+
+    before = expected(ran, ran, [])
+    runs = [EarlierRun(n, before[n] / 3) for n in (0, 4, 0, 4)]
+    after, then = expected(ran, ran, runs), expected(larger, ran, runs)
+    unknown = expected(larger, larger, [])
+    for n in before:
+        assert after[n] / before[n] < 0.5
+        assert then[n] / unknown[n] < 0.8
 
 
 def test_runs_of_the_same_i_o_share_a_decision(connection: Connection, testbed: DataSet) -> None:
@@ -67,3 +94,26 @@ def test_times_of_phases_that_overlap_decide(connection: Connection, testbed: Da
         decided(surveys, connection, [half, other]) for other in (replace(half, log="b"), later)
     )
     assert together != apart
+
+
+def test_outcomes_whose_number_was_cut_say_less(
+    settings: Settings, filled_location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The demonstration's outcomes contradict the benchmarks of one application."""
+
+    def expected() -> list[list[float]]:
+        found = []
+        with opened_database(filled_location) as database, transaction(database) as connection:
+            preparing = Preparing(connection, settings, Surveys(), {})
+            for application_id in (1, 2, 3):
+                for entry in preparing.prepare(application_id).entries.values():
+                    points = [json.loads(f"{{{point}}}") for point in entry[0].points]
+                    found.append([point["expected_mib_s"] for point in points])
+        return found
+
+    monkeypatch.setattr(JoinedOutcome, "is_cut", False)
+    usual = expected()
+    monkeypatch.setattr(JoinedOutcome, "is_cut", True)
+    cut = expected()
+    assert len(cut) == len(usual) > 2
+    assert all(less != more for less, more in zip(cut, usual, strict=True))

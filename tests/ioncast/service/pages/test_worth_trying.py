@@ -1,0 +1,56 @@
+"""Applications that never ran with a number of I/O nodes that may be better are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import delete
+
+from benchdb.history.applications import applications
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.schema import outcomes
+from ioncast.service.running.demo_data import SYSTEM
+from ioncast.service.settings import Settings
+
+
+def untried(client: FlaskClient) -> list[dict[str, object]]:
+    [system] = client.get("/v1/systems").get_json()["items"]
+    largest: list[dict[str, object]] = system["largest_untried"]
+    assert system["untried"] == len(largest)
+    return largest
+
+
+@pytest.mark.parametrize("explore", [0.0, 0.01])
+def test_the_overview_and_the_list_of_systems_name_them(
+    client: FlaskClient,
+    settings: Settings,
+    filled_location: str,
+    keep: Callable[[], None],
+    explore: float,
+) -> None:
+    with opened_database(filled_location) as database:
+        with transaction(database, write=True) as connection:
+            # They ran with every number of I/O nodes.
+            connection.execute(delete(outcomes))
+        with transaction(database) as connection:
+            programs = {
+                one.application.id: one.application.program for one in applications(connection)
+            }
+    object.__setattr__(settings, "explore", explore)
+    keep()
+    found = untried(client)
+    if explore:
+        assert found == []
+        assert "worth trying" not in client.get("/", headers={"Accept": "text/html"}).text
+        return
+    assert found
+    gains = [one["gain"] for one in found]
+    assert gains == sorted(gains, reverse=True)
+    page = client.get("/", headers={"Accept": "text/html"}).text
+    assert f"Numbers of I/O nodes worth trying on {SYSTEM}" in page
+    for one in found:
+        assert one["program"] == programs[one["id"]]
+        assert one["io_nodes"] != one["chosen"]
+        assert f'<a href="/applications/{one["id"]}">{one["program"]}</a>' in page
