@@ -2,8 +2,9 @@
 
     python benchmarks/learning.py [--only PART] [--seeds N] [--json FILE]
 
-It needs `../shared/data/year` beside the project for the part `year`. Nothing depends on the
-machine. A missed claim does not change the exit code.
+It needs `../shared/data/year` beside the project for the part `year`, and `../shared/data/forge`
+for `size` and `nothing`. Nothing depends on the machine. A missed claim does not change the exit
+code.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
 import numpy as np
+from accuracy import read as forge
 from measuring import DATA, Claim
 
 from benchdb.measurements.curves import Curve
@@ -29,14 +33,14 @@ from experiments.datasets import read, shipped
 from experiments.evaluation import named_curves
 from experiments.held_back import phase_of
 from experiments.own_past import knowledge_of
-from predictor.composition.prediction import EarlierRun, Prediction, predict
+from predictor.composition.prediction import EarlierRun, Prediction, predict, predict_together
 from predictor.learning.posterior import Belief, Outcome, Scatter, fitted, posterior
 from predictor.learning.trying import Trial, worth_trying
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Phase
 
-PARTS = ("sequence", "year", "one", "logged", "closed")
+PARTS = ("sequence", "year", "one", "logged", "closed", "size", "nothing")
 AFTER = (0, 10, 30)
 DEMO = "testbed"
 # Four of five values of Student's t distribution with 4 degrees are within so many scales.
@@ -107,6 +111,11 @@ def main() -> None:
         found += logged(known, arguments.seeds)
     if "closed" in parts:
         found += closed(known, arguments.seeds)
+    patterns = forge(DATA / "forge")["MareNostrum 4"] if {"size", "nothing"} & set(parts) else ()
+    if "size" in parts:
+        another_size(patterns)
+    if "nothing" in parts:
+        no_benchmark(patterns, arguments.seeds)
     print("\n| claim | measured | |\n| --- | --- | --- |")
     for claim in found:
         print(f"| {claim.text} | {claim.measured} | {'PASS' if claim.holds else 'MISS'} |")
@@ -303,6 +312,87 @@ def one_run(known: Iterable[Case]) -> Iterator[Claim]:
             f"{100 * max(worse):.0f}",
             max(worse) <= 0.05,
         )
+
+
+# Runs of another size, and applications without a benchmark
+
+
+def another_size(patterns: Sequence[Curve]) -> None:
+    """Errors for half, or twice, as many processes as the runs of an application had.
+
+    Each tenth of the kinds of I/O is hidden in turn: all patterns of one layout, one request size
+    and one number of processes per node.
+    """
+    kinds: dict[tuple[object, ...], list[Curve]] = defaultdict(list)
+    for curve in patterns:
+        config = curve.config
+        kinds[config.layout, config.transfer_size, processes(curve) // (config.nodes or 1)] += [
+            curve
+        ]
+    errors: dict[str, list[float]] = defaultdict(list)
+    for fold in range(10):
+        unseen = list(kinds.values())[fold::10]
+        rest = tuple(one for one in patterns if not any(one in kind for kind in unseen))
+        known = Knowledge(rest, fit_model(rest))
+        for ran, asked in (pair for kind in unseen for pair in permutations(kind, 2)):
+            if max(processes(ran), processes(asked)) > 2 * min(processes(ran), processes(asked)):
+                continue
+            runs = [
+                EarlierRun(n, got)
+                for n, all_runs in ran.bandwidths_mib_s.items()
+                for got in all_runs[:3]
+            ]
+            versions = [[phase_of(one.config)] for one in (ran, asked)]
+            nodes = [ran.config.nodes, asked.config.nodes]
+            told = partial(predict_together, versions, known, system="here", nodes=nodes)
+            before, without = map(expected_of, told())
+            after, together = map(expected_of, told(earlier=runs))
+            moved = {n: without[n] * after[n] / before[n] for n in without}
+            truth = {n: fmean(got) for n, got in asked.bandwidths_mib_s.items()}
+            for way, expected in (("without", without), ("together", together), ("moved", moved)):
+                errors[way].append(error_of(expected, truth))
+    print(f"\nRuns of another size: mean error of {len(errors['moved'])} predictions\n")
+    print("| without them | drawn together | moved as much |\n| ---: | ---: | ---: |")
+    print("| " + " | ".join(f"{fmean(each):.3f}" for each in errors.values()) + " |")
+
+
+def no_benchmark(patterns: Sequence[Curve], seeds: int) -> None:
+    """Regrets if all benchmarks of the layout are hidden, after outcomes of numbers at random."""
+    found: dict[tuple[int, int], list[float]] = defaultdict(list)
+    decided: dict[int, list[bool]] = defaultdict(list)
+    oracle = []
+    for curve in patterns:
+        rest = tuple(one for one in patterns if one.config.layout != curve.config.layout)
+        case = Case(
+            "",
+            "",
+            [phase_of(curve.config)],
+            Knowledge(rest),
+            curve.config.nodes or 0,
+            curve.bandwidths_mib_s,
+        )
+        for seed in range(seeds):
+            random = np.random.default_rng(seed)
+            halves = halves_of(case.runs, random)
+            oracle.append(halves.oracle)
+            numbers = random.choice(sorted(halves.used), AFTER[-1])
+            outcomes = [EarlierRun(int(n), float(random.choice(halves.used[n]))) for n in numbers]
+            for count in (0, 3, *AFTER[1:]):
+                decision = case.predicted(outcomes[:count]).decision
+                is_decided = decision.source == "model"
+                decided[count].append(is_decided)
+                for default in (0, 8):
+                    given = decision.io_nodes if is_decided else default
+                    found[count, default].append(halves.regret(given or 0))
+    print("\nWithout a benchmark: mean regret after outcomes of numbers at random\n")
+    print("| outcomes | decided | regret, default 0 | default 8 | oracle |\n|" + " ---: |" * 5)
+    for count, shares in decided.items():
+        regrets = " | ".join(f"{fmean(found[count, default]):.3f}" for default in (0, 8))
+        print(f"| {count} | {fmean(shares):.0%} | {regrets} | {fmean(oracle):.3f} |")
+
+
+def processes(curve: Curve) -> int:
+    return curve.config.tasks or 1
 
 
 def expected_of(prediction: Prediction) -> dict[int, float]:

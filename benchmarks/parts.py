@@ -171,7 +171,8 @@ PROTOCOLS = {
         True,
     ),
     "small": Protocol(
-        f"Small databases: {SMALL} random patterns predict the others, {SMALL_DATABASES} times",
+        f"Small databases: {SMALL} random patterns predict the others, {SMALL_DATABASES} times;"
+        " their priors come from the same machine",
         small_databases,
         True,
     ),

@@ -15,7 +15,7 @@ HELD_BACK = {
     "processes": "all configurations of one process count",
     "per-node": "all configurations of one number of processes per node",
     "requests": "all configurations of one request size",
-    "small": "all but 20 configurations",
+    "small": "all but 20 configurations, with priors from the same machine",
 }
 
 
