@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from accuracy import FILES, say
 from measuring import DATA, Claim, ioncast, machine, run_once
-from protocols import FOLDS, SEED, ask
+from parts import FOLDS, SEED
+from protocols import ask
 from scipy.optimize import Bounds, LinearConstraint, milp
 from threadpoolctl import threadpool_limits
 
@@ -160,10 +161,15 @@ def predicted_patterns(known: Sequence[Curve]) -> Iterator[Pattern]:
                 nodes=curve.config.nodes or 1,
                 direct_mib_s=true[0],
                 true=true,
-                predicted=only(ask(curve.config, knowledge, io_nodes=tuple(true)).means, true),
-                nearest=only(ask(curve.config, Knowledge(others)).means, true),
+                predicted=only(means_of(curve, knowledge), true),
+                nearest=only(means_of(curve, Knowledge(others)), true),
             )
         say(f"fold {fold + 1} of {FOLDS} predicted")
+
+
+def means_of(curve: Curve, knowledge: Knowledge) -> Numbers:
+    forecast = ask(curve, knowledge)
+    return forecast.means if forecast else {}
 
 
 def only(curve: Numbers, of: Numbers) -> Numbers:
