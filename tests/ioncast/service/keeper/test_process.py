@@ -49,7 +49,7 @@ from ioncast.service.running.background import lock_file
 from ioncast.service.settings import Settings, SystemSettings
 from ioncast_base.errors import DatabaseError
 from ior_configs import IorConfig
-from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.composition.prediction import Policy, Prediction, predict, predict_together
 from predictor.matching.basis import read_basis
 from predictor.matching.same_application import identities
 from predictor.model.stored import Fitted, Lessons
@@ -593,11 +593,11 @@ def test_what_many_applications_do_alike_is_predicted_once(
 ) -> None:
     predicted = []
 
-    def noted(phases: list[Phase], *given: Any, **told: Any) -> Prediction:
-        predicted.append(len(phases))
-        return predict(phases, *given, **told)
+    def noted(versions: list[list[Phase]], *given: Any, **told: Any) -> list[Prediction]:
+        predicted.append(len(versions[0]))
+        return predict_together(versions, *given, **told)
 
-    monkeypatch.setattr(preparing, "predict", noted)
+    monkeypatch.setattr(preparing, "predict_together", noted)
     site.measure()
     for number, user in enumerate(("ada", "bob", "cid")):
         times = {
@@ -628,12 +628,12 @@ def test_a_run_that_is_mostly_metadata_is_predicted_apart(
 ) -> None:
     matched = []
 
-    def noted(*given: Any, **told: Any) -> Prediction:
-        prediction = predict(*given, **told)
-        matched.append(prediction.phases[0].main.kind)
-        return prediction
+    def noted(*given: Any, **told: Any) -> list[Prediction]:
+        found = predict_together(*given, **told)
+        matched.append(found[0].phases[0].main.kind)
+        return found
 
-    monkeypatch.setattr(preparing, "predict", noted)
+    monkeypatch.setattr(preparing, "predict_together", noted)
     site.measure()
     site.run(phase(metadata_seconds=0.5), user="ada")
     site.run(phase(metadata_seconds=1.5), user="bob")
@@ -760,7 +760,7 @@ def test_a_restarted_keeper_prepares_nothing_again(
     site.seconds()
     before = site.ask()
     site.restart()
-    monkeypatch.setattr("ioncast.service.keeper.preparing.predict", None)
+    monkeypatch.setattr("ioncast.service.keeper.preparing.predict_together", None)
     site.seconds()
     assert site.ask() == before
     assert not site.keeper.is_behind
