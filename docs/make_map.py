@@ -24,7 +24,7 @@ work together, and its table [Where to find](design.md#where-to-find) leads from
 
 # Folders without Python have no docstring of their own.
 FOLDERS = {
-    "benchmarks/causes": "Logs whose first cause of slow I/O is known, and the program that some are of.",
+    "benchmarks/causes": "Logs whose first cause of slow I/O is known, and a program of some.",
     "benchmarks": "Programs that measure speed and accuracy, side by side with alternatives.",
     "ioncast/service/pages/static": "Scripts and style of the pages.",
     "scheduler_plugin/hooks": "Programs that Slurm starts around a job and for its tasks.",
