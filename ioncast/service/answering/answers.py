@@ -72,25 +72,6 @@ Trial = tuple[int, int, str, str]
 Choice = tuple[int, int | None, str, str, bool, Trial | None]
 
 
-class Untried(NamedTuple):
-    """A number of I/O nodes that an application never ran with and that may be better.
-
-    Attributes
-    ----------
-    io_nodes, chosen : int
-        The number, and the one that is chosen if enough are available.
-    loss : float
-        The share of the bandwidth that a job with it is expected to lose.
-    gain : float
-        The share by which the bandwidths of later jobs are expected to rise after one such run.
-    """
-
-    io_nodes: int
-    chosen: int
-    loss: float
-    gain: float
-
-
 class PreparedGroup(NamedTuple):
     """The answers for one size of job: texts and numbers, so that they can be stored as JSON.
 
@@ -117,8 +98,6 @@ class PreparedGroup(NamedTuple):
         Why nothing is known, as a clause.
     default : int or None
         The site's number of I/O nodes for jobs that nothing is known about.
-    untried : Untried or None
-        The number that is most worth trying, if the service tries none itself.
     """
 
     tasks: int
@@ -132,7 +111,6 @@ class PreparedGroup(NamedTuple):
     choices: Sequence[Choice]
     unknown: str | None
     default: int | None
-    untried: Untried | None
 
 
 # The groups of one identity (see `predictor.matching.same_application`): the group with the newest

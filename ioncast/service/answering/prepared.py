@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ioncast.service.answering.answers import Entry, Pause, PreparedGroup, Untried
+from ioncast.service.answering.answers import Entry, Pause, PreparedGroup
 
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
 _VERSION = 9
@@ -98,6 +98,25 @@ class Wanted(NamedTuple):
     application_id: int
     tasks: int
     nodes: int | None
+
+
+class Untried(NamedTuple):
+    """A number of I/O nodes that an application never ran with and that may be better.
+
+    Attributes
+    ----------
+    io_nodes, chosen : int
+        The number, and the one that is chosen if enough are available.
+    loss : float
+        The share of the bandwidth that a job with it is expected to lose.
+    gain : float
+        The share by which the bandwidths of later jobs are expected to rise after one such run.
+    """
+
+    io_nodes: int
+    chosen: int
+    loss: float
+    gain: float
 
 
 def prepared_file(state: str | Path) -> Path:

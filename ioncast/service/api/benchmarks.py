@@ -346,7 +346,8 @@ def untried_of(connection: Connection, system: str) -> tuple[int, list[UntriedIt
         with suppress(UnknownNameError):
             known = application(connection, untried["id"]).application
             largest.append(UntriedItem(program=known.program, user=known.user, **untried))
-    return found["number"], largest
+    # Applications of which nothing is left may still be counted among many.
+    return (found["number"] if found["number"] > len(found["largest"]) else len(largest)), largest
 
 
 def _stored(file: StoredFile) -> tuple[MeasurementsAnswer, int]:

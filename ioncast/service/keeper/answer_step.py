@@ -134,7 +134,7 @@ class AnswerStep:
         with writer.transaction():
             for each in prepared:
                 writer.put_entries(each.system, each.entries)
-                for key, untried in each.untried().items():
+                for key, untried in each.untried.items():
                     writer.put_untried(key, each.system, untried)
             if len(done) == len(self._pending) and forgotten == len(self._deleted):
                 self._progress.store(writer)

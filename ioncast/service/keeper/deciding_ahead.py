@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ioncast.service.answering.answers import NO_TRIAL, PreparedGroup, Trial, Untried
+from ioncast.service.answering.answers import NO_TRIAL, PreparedGroup, Trial
+from ioncast.service.answering.prepared import Untried
 from ioncast_base.wording import counted
 from predictor.composition import prediction
 from predictor.composition.composing import Point
@@ -53,7 +54,7 @@ class Decided(NamedTuple):
 
     Attributes
     ----------
-    points, io_nodes, unknown, default, untried
+    points, io_nodes, unknown, default
         As in `PreparedGroup`.
     choices : tuple of tuple
         As in `PreparedGroup`, with a number instead of the confidence as JSON.
@@ -66,6 +67,8 @@ class Decided(NamedTuple):
         Whether runs of the application corrected the prediction.
     p90_mib_s : float
         The highest p90 of the points; 0 without points.
+    untried : Untried or None
+        The number that is most worth trying, if the service tries none itself.
     """
 
     points: tuple[str, ...]
@@ -163,7 +166,6 @@ def prepare_group(
         ),
         unknown=decided.unknown,
         default=decided.default,
-        untried=None if scaled_from is not None else decided.untried,
     )
 
 

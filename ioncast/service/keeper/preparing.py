@@ -20,14 +20,8 @@ from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
 from benchdb.history.runs import Run, runs_like, runs_of
 from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_second
 from benchdb.store.system_changes import newest_change
-from ioncast.service.answering.answers import (
-    Entry,
-    PreparedGroup,
-    Untried,
-    is_same_size,
-    ratio,
-)
-from ioncast.service.answering.prepared import Wanted
+from ioncast.service.answering.answers import Entry, PreparedGroup, is_same_size, ratio
+from ioncast.service.answering.prepared import Untried, Wanted
 from ioncast.service.keeper.deciding_ahead import Decided, OtherVariant, decide_all, prepare_group
 from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
@@ -63,19 +57,14 @@ _LOG = logging.getLogger("ioncast.keeper")
 
 @dataclass(frozen=True)
 class Prepared:
-    """The entries that an application's runs make on its system, by `Identity.key`."""
+    """The entries that an application's runs make on its system, by `Identity.key`.
+
+    And by the application's id the number of I/O nodes that it may try.
+    """
 
     system: str
     entries: Mapping[str, Entry]
-
-    def untried(self) -> dict[int, Untried | None]:
-        """By the id of an application: the number that is most worth trying, of all its sizes."""
-        found: dict[int, Untried | None] = {}
-        for group in (group for entry in self.entries.values() for group in entry):
-            best = found.setdefault(group.application_id, None)
-            if group.untried and (best is None or group.untried.gain > best.gain):
-                found[group.application_id] = group.untried
-        return found
+    untried: Mapping[int, Untried | None]
 
 
 @dataclass(frozen=True)
@@ -268,7 +257,7 @@ class Preparing:
         # The identities of an application share runs, phases and answers: read and predict once.
         self._runs: dict[tuple[str, tuple[tuple[str, str | None], ...]], list[Run]] = {}
         self._phases: dict[int, list[Phase] | None] = {}
-        self._groups: dict[tuple[object, ...], PreparedGroup | None] = {}
+        self._groups: dict[tuple[object, ...], tuple[PreparedGroup, Untried | None] | None] = {}
 
     def prepare(self, application_id: int) -> Prepared:
         """Prepare the entries of all identities that an application's runs have.
@@ -290,7 +279,11 @@ class Preparing:
                 if identity.key not in entries and (of.system, identity.key) not in self.done:
                     entries[identity.key] = self._entry(of.system, self._runs_of(of, identity))
         self.done |= {(of.system, key) for key in entries}
-        return Prepared(of.system, {key: entry for key, entry in entries.items() if entry})
+        return Prepared(
+            of.system,
+            {key: entry for key, entry in entries.items() if entry},
+            {application_id: self._untried(of.system, self._own_runs(of))},
+        )
 
     def prepare_without(self, deleted: DeletedRun) -> Prepared:
         """Prepare the entries of a deleted run again, from the runs that are left.
@@ -306,7 +299,19 @@ class Preparing:
             if (of.system, identity.key) not in self.done
         }
         self.done |= {(of.system, key) for key in entries}
-        return Prepared(of.system, entries)
+        left = self._own_runs(of)
+        untried = {run.application.id: self._untried(of.system, left) for run in left[:1]}
+        return Prepared(of.system, entries, untried)
+
+    def _own_runs(self, of: Application) -> list[Run]:
+        """Return the newest runs of an application, whatever its jobs are called."""
+        return self._runs_of(of, identities(of.executable, of.user, None)[0])
+
+    def _untried(self, system: str, runs: Sequence[Run]) -> Untried | None:
+        """Find the number that is most worth trying with any size of job that ran."""
+        sized = self._sized(system, runs)
+        found = [untried for group, untried in sized if untried and not group.is_scaled]
+        return max(found, key=lambda untried: untried.gain, default=None)
 
     def _runs_of(self, of: Application, identity: Identity) -> list[Run]:
         """Return the newest runs of one of an application's identities."""
@@ -330,6 +335,12 @@ class Preparing:
         return self._runs[key]
 
     def _entry(self, system: str, runs: Sequence[Run]) -> Entry:
+        return tuple(group for group, _ in self._sized(system, runs))
+
+    def _sized(
+        self, system: str, runs: Sequence[Run]
+    ) -> list[tuple[PreparedGroup, Untried | None]]:
+        """Make the answers for each size of job, with the number that may be tried."""
         sizes: dict[tuple[int, int | None], list[Run]] = defaultdict(list)
         for run in runs:
             if self._phases_of(run) is not None:
@@ -346,7 +357,7 @@ class Preparing:
             if sizes
             else []
         )
-        return tuple(group for group in [*groups, *scaled_groups] if group is not None)
+        return [found for found in [*groups, *scaled_groups] if found is not None]
 
     def _sizes_wanted(self, runs: Sequence[Run]) -> list[tuple[int, int | None]]:
         applications = dict.fromkeys(run.application.id for run in runs)
@@ -355,7 +366,7 @@ class Preparing:
 
     def _group(
         self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
-    ) -> PreparedGroup | None:
+    ) -> tuple[PreparedGroup, Untried | None] | None:
         """Make the answers for a size from runs of one size; None if predicting fails."""
         key = system, tasks, nodes, tuple(run.id for run in runs)
         if key not in self._groups:
@@ -368,7 +379,7 @@ class Preparing:
 
     def _predicted(
         self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
-    ) -> PreparedGroup:
+    ) -> tuple[PreparedGroup, Untried | None]:
         variant, *others = variants([self._phases_of(run) or [] for run in runs])
         alike = [runs[place] for place in variant.runs]
         settings = self._settings
@@ -383,7 +394,7 @@ class Preparing:
             for other in others[:_MOST_OTHERS]
         ]
         decided = decide(variant, policy, variant.share, decided_others)
-        return prepare_group(
+        group = prepare_group(
             decided,
             tasks=tasks,
             nodes=nodes,
@@ -392,6 +403,7 @@ class Preparing:
             alike=len(alike),
             scaled_from=None if tasks == alike[0].tasks else alike[0].tasks,
         )
+        return group, decided.untried
 
     def _decided(
         self,

@@ -149,19 +149,17 @@ def test_some_jobs_try_a_number_that_may_be_better() -> None:
 
 def test_a_number_that_no_run_had_and_that_may_be_better_is_named() -> None:
     curve = {0: 100.0, 4: 97.0, 8: 60.0}
-    found = group(predicted(curve)).untried
+    found = decide_all(predicted(curve), POLICY).untried
     assert found is not None
     assert (found.io_nodes, found.chosen) == (4, 0)
     assert found.loss == pytest.approx(0.035, abs=0.01)
     assert 0 < found.gain < 1
     # The service tries it itself.
-    assert group(predicted(curve), explore=0.01).untried is None
-    # Runs of another size are scaled.
-    assert group(predicted(curve), scaled_from=8).untried is None
+    assert decide_all(predicted(curve), POLICY, explore=0.01).untried is None
     # It ran with 4.
     again = predicted(curve, earlier=[EarlierRun(4, 97.0)])
-    assert group(again).untried is None
-    assert group(predicted({})).untried is None
+    assert decide_all(again, POLICY).untried is None
+    assert decide_all(predicted({}), POLICY).untried is None
 
 
 @pytest.mark.parametrize("available", [None, 0, 1, 2, 3, 4, 5, 7, 8, 9, 1000])

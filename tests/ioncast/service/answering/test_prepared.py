@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioncast.service.answering.answers import Entry, PreparedGroup, Untried, answer
+from ioncast.service.answering.answers import Entry, PreparedGroup, answer
 from ioncast.service.answering.prepared import (
     IMPORTING,
     LATE_S,
@@ -19,6 +19,7 @@ from ioncast.service.answering.prepared import (
     KnownToken,
     Reader,
     Summary,
+    Untried,
     Wanted,
     Writer,
     prepared_file,
@@ -65,7 +66,6 @@ def entry(number: int, *sizes: int) -> Entry:
             ),
             unknown=None,
             default=None,
-            untried=None,
         )
         for tasks in sizes or (16,)
     )

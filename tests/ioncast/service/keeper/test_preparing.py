@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -15,10 +16,12 @@ from benchdb.measurements.storing import store
 from benchdb.store.database import opened_database, transaction
 from experiments.datasets import DataSet, read
 from experiments.shipped import TESTBED
-from ioncast.service.keeper.deciding_ahead import Decided
+from ioncast.service.answering.prepared import Untried, Wanted
+from ioncast.service.keeper import preparing
+from ioncast.service.keeper.deciding_ahead import Decided, decide_all
 from ioncast.service.keeper.preparing import Job, Preparing, Surveys
 from ioncast.service.settings import Settings
-from predictor.composition.prediction import EarlierRun, Policy
+from predictor.composition.prediction import EarlierRun, Policy, Prediction
 from predictor.matching.same_application import scaled
 from summario.phases.values import Phase
 
@@ -104,9 +107,9 @@ def test_outcomes_whose_number_was_cut_say_less(
     def expected() -> list[list[float]]:
         found = []
         with opened_database(filled_location) as database, transaction(database) as connection:
-            preparing = Preparing(connection, settings, Surveys(), {})
+            asked = Preparing(connection, settings, Surveys(), {})
             for application_id in (1, 2, 3):
-                for entry in preparing.prepare(application_id).entries.values():
+                for entry in asked.prepare(application_id).entries.values():
                     points = [json.loads(f"{{{point}}}") for point in entry[0].points]
                     found.append([point["expected_mib_s"] for point in points])
         return found
@@ -117,3 +120,21 @@ def test_outcomes_whose_number_was_cut_say_less(
     cut = expected()
     assert len(cut) == len(usual) > 2
     assert all(less != more for less, more in zip(cut, usual, strict=True))
+
+
+def test_a_size_that_never_ran_is_not_worth_trying(
+    settings: Settings, filled_location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its phases are scaled from those of another size, so its doubts are larger."""
+
+    def decided(found: Prediction, *told: Any) -> Decided:
+        tasks = found.phases[0].phase.processes
+        return decide_all(found, *told)._replace(untried=Untried(8, 0, 0.0, tasks / 1000))
+
+    monkeypatch.setattr(preparing, "decide_all", decided)
+    with opened_database(filled_location) as database, transaction(database) as connection:
+        asked = Preparing(connection, settings, Surveys(), {1: [Wanted(1, 128, 8)]})
+        prepared = asked.prepare(1)
+        sizes = {group.tasks for entry in prepared.entries.values() for group in entry}
+    assert sizes == {16, 128}
+    assert prepared.untried == {1: Untried(8, 0, 0.0, 16 / 1000)}

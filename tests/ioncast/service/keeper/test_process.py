@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -131,10 +131,16 @@ class Site:
         with opened_database(self.settings.database) as database, transaction(database) as c:
             return what(c, *told, **named)
 
-    def measure(self, factor: float = 1.0, system: str = "here", content: bytes = b"1") -> None:
+    def measure(
+        self,
+        factor: float = 1.0,
+        system: str = "here",
+        content: bytes = b"1",
+        curve: Mapping[int, float] = CURVE,
+    ) -> None:
         rows = [
             Measurement(CONFIG, n, factor * speed * noise, engine="ior")
-            for n, speed in CURVE.items()
+            for n, speed in curve.items()
             for noise in (0.97, 1.0, 1.03)
         ]
         told = {"file": "file", "file_format": "test", "rows": rows}
@@ -621,6 +627,25 @@ def test_what_many_applications_do_alike_is_predicted_once(
     assert now is not None
     assert answers[0] is not None
     assert now["expected_mib_s"] > 1.5 * answers[0]["expected_mib_s"]
+
+
+def test_a_number_is_untried_if_no_run_of_the_application_had_it(site: Site) -> None:
+    """A job of another name is the same application."""
+
+    def untried() -> dict[int, int]:
+        found = site.reader.summaries["untried"].value.get("here", {"largest": []})
+        return {one["id"]: one["io_nodes"] for one in found["largest"]}
+
+    # Whether fsync was called is not known, so that 4 may be better than direct access.
+    unsure = phase(fsync=None)
+    site.measure(curve={0: 100.0, 4: 97.0, 8: 60.0})
+    ada = site.run(unsure, name="night").application.id
+    bob = site.run(unsure, name="night", user="bob").application.id
+    site.seconds()
+    assert untried() == {ada: 4, bob: 4}
+    site.run(unsure, name="day", io_nodes=4, bandwidth_mib_s=97.0)
+    site.seconds()
+    assert untried() == {bob: 4}
 
 
 def test_a_run_that_is_mostly_metadata_is_predicted_apart(
