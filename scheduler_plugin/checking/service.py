@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ioncast_base.errors import InputError
@@ -35,8 +35,8 @@ class Service:
         The systems with measurements.
     is_open : bool
         Whether reading needs no token.
-    untried : mapping of str to str
-        By system: the applications that never ran with a number of I/O nodes that may be better.
+    untried : mapping of str to mapping
+        By system: `untried` and `largest_untried` as the service tells them, if there are any.
     """
 
     version: str
@@ -44,7 +44,7 @@ class Service:
     database: str
     systems: tuple[str, ...]
     is_open: bool
-    untried: Mapping[str, str] = field(default_factory=dict)
+    untried: Mapping[str, Mapping[str, Any]]
 
 
 def gather_service(address: str, token: str) -> Service:
@@ -66,23 +66,8 @@ def gather_service(address: str, token: str) -> Service:
         str(state.get("database")),
         tuple(one["name"] for one in systems if one["imports"]),
         is_open,
-        {one["name"]: said for one in systems if (said := _untried(one))},
-    )
-
-
-def _untried(system: Mapping[str, Any]) -> str:
-    """Say which applications never ran with a number that may be better; empty if none."""
-    number, largest = system.get("untried", 0), system.get("largest_untried", [])
-    if not number or not largest:
-        return ""
-    named = "; ".join(
-        f"{one['program']} of {one['user']} with {in_words(one['io_nodes'])} instead of"
-        f" {one['chosen']}, {one['loss']:.0%} less expected"
-        for one in largest[:_NAMED]
-    )
-    return (
-        f"{counted(number, 'application')} never ran with a number of I/O nodes that may be"
-        f" better: {named}{'; ...' if number > _NAMED else ''}"
+        # A service of an older version does not tell it.
+        {one["name"]: one for one in systems if one.get("untried")},
     )
 
 
@@ -208,8 +193,26 @@ def _system_rows(found: Service, systems: Mapping[str, str]) -> list[Row]:
 
 
 def _untried_rows(found: Service, systems: Mapping[str, str]) -> list[Row]:
-    said = [found.untried[name] for name in sorted(set(systems.values())) if name in found.untried]
-    return [ok("untried", f"{each}; `explore` in service.toml lets them try") for each in said]
+    return [
+        ok("untried", _untried(found.untried[name]))
+        for name in sorted(set(systems.values()))
+        if name in found.untried
+    ]
+
+
+def _untried(system: Mapping[str, Any]) -> str:
+    """Say which applications never ran with a number that may be better."""
+    number = system["untried"]
+    named = "; ".join(
+        f"{one['program']} of {one['user']} with {in_words(one['io_nodes'])} instead of"
+        f" {one['chosen']}, {one['loss']:.0%} less expected"
+        for one in system["largest_untried"][:_NAMED]
+    )
+    return (
+        f"{counted(number, 'application')} never ran with a number of I/O nodes that may be"
+        f" better: {named}{'; ...' if number > _NAMED else ''};"
+        " `explore` in service.toml tries such numbers"
+    )
 
 
 def _version_row(found: Service, version: str) -> Row:

@@ -453,7 +453,7 @@ def test_roles_of_tokens(part: str, role: str | None, left_s: float | None, stat
 
 # The service ------------------------------------------------------------------------------------
 
-SERVICE = service.Service("0.1.0", "ok", "ok", ("mn4",), False)
+SERVICE = service.Service("0.1.0", "ok", "ok", ("mn4",), False, {})
 
 
 @pytest.mark.parametrize(
@@ -479,14 +479,22 @@ def test_the_service(
 
 
 def test_applications_that_may_do_better_are_named() -> None:
-    found = replace(SERVICE, untried={"mn4": "2 applications never ran", "mn5": "others"})
+    best = {"program": "ior", "user": "ada", "io_nodes": 1, "chosen": 0, "loss": 0.012}
+    told = {"untried": 5, "largest_untried": [best, best | {"io_nodes": 4}, best, best]}
+    found = replace(SERVICE, untried={"mn4": told, "mn5": told})
     [row] = [
         row
         for row in service.service_rows(found, {"watch": "mn4"}, "0.1.0", frozenset())
         if row.subject == "untried"
     ]
     assert row.status == "OK"
-    assert row.found.startswith("2 applications never ran; ")
+    assert row.found == (
+        "5 applications never ran with a number of I/O nodes that may be better:"
+        " ior of ada with 1 I/O node instead of 0, 1% less expected;"
+        " ior of ada with 4 I/O nodes instead of 0, 1% less expected;"
+        " ior of ada with 1 I/O node instead of 0, 1% less expected; ...;"
+        " `explore` in service.toml tries such numbers"
+    )
 
 
 @pytest.mark.parametrize(
