@@ -18,14 +18,19 @@ _FAITHFUL = 0.9
 _FAR = 4.0
 
 
+# Of a curve that is the mean of all benchmarks, corrected by earlier runs.
+RESTS_ON_RUNS = (
+    "nothing in the database resembles the run, so the curve is the mean of all benchmarks,"
+    " corrected by earlier runs; `ioncast match` lists what to measure"
+)
+
+
 def limits(
     matched: Sequence[MatchedPhase],
     knowledge: Knowledge,
     nodes: int | None,
     asked: Sequence[int],
     ran_with: int | None,
-    *,
-    rests_on_runs: bool = False,
 ) -> list[str]:
     """List the limits of a prediction, a sentence each.
 
@@ -41,14 +46,7 @@ def limits(
         The numbers of I/O nodes to predict.
     ran_with : int or None
         The number of I/O nodes of the earlier run, if it is known.
-    rests_on_runs : bool
-        Whether the curve is the mean of all benchmarks, corrected by earlier runs.
     """
-    if rests_on_runs:
-        return [
-            "nothing in the database resembles the run, so the curve is the mean of all benchmarks,"
-            " corrected by earlier runs; `ioncast match` lists what to measure"
-        ]
     warnings = []
     curves = [found.curve for item in matched for _, found in item.parts if found.curve]
     total = sum(part.bytes for item in matched for part, _ in item.parts)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
 from ioncast_base.wording import each_in_words, in_digits
-from predictor.composition.caveats import limits, too_fast
+from predictor.composition.caveats import RESTS_ON_RUNS, limits, too_fast
 from predictor.composition.composing import (
     MIB,
     Composition,
@@ -354,13 +354,10 @@ def predict_together(
                 earlier_runs=runs,
                 phases=matched,
                 warnings=(
-                    *limits(
-                        matched,
-                        knowledge,
-                        own_nodes,
-                        one.asked,
-                        ran_with,
-                        rests_on_runs=rests_on_runs and one is found[0],
+                    *(
+                        [RESTS_ON_RUNS]
+                        if rests_on_runs and one is found[0]
+                        else limits(matched, knowledge, own_nodes, one.asked, ran_with)
                     ),
                     *too_fast(
                         [(run.io_nodes, run.bandwidth_mib_s, p90) for run, p90 in implausible]

@@ -292,11 +292,10 @@ class Knowledge:
         AssertionError
             If there is no model.
         """
-        assert self.model is not None  # noqa: S101
         rows = np.array([self._row(found) for found in matches])
         steps, are_new = self._unmeasured(matches, rows)
         posterior = self._posterior(rows, io_nodes, are_new)
-        factor = np.array([self.model.factor(found, n) for found in matches for n in io_nodes])
+        factor = np.array([self._fitted.factor(found, n) for found in matches for n in io_nodes])
         beyond = _of_cells(steps @ steps.T, matches, io_nodes)
         return Posterior(
             mean=self._halfway(posterior.mean, rows, io_nodes, are_new),
@@ -308,12 +307,11 @@ class Knowledge:
         self, rows: Array, io_nodes: Sequence[int], are_new: NDArray[np.bool_]
     ) -> Posterior:
         """Predict all cells; those of new request sizes by the process that knows a jump."""
-        assert self.model is not None  # noqa: S101
         cells = np.repeat(rows, len(io_nodes), axis=0), [*io_nodes] * len(rows)
-        found: Posterior = self._process.posterior(self.model.places(*cells))
-        if self.model.with_jump is None or not are_new.any():
+        found: Posterior = self._process.posterior(self._fitted.places(*cells))
+        if not are_new.any() or self._process_with_jump is None:
             return found
-        other = self._process_with_jump.posterior(self.model.places(*cells, with_jump=True))
+        other = self._process_with_jump.posterior(self._fitted.places(*cells, with_jump=True))
         new = np.repeat(are_new, len(io_nodes))
         return Posterior(
             mean=np.where(new, other.mean, found.mean),
@@ -359,14 +357,13 @@ class Knowledge:
 
         Configurations that are far in the same size have correlated errors.
         """
-        assert self.model is not None  # noqa: S101
         found = [
             gaps(row, self._catalogue.sizes(match.wanted))
             for row, match in zip(rows, matches, strict=True)
         ]
         steps = [
             [
-                widened(self.model.widening[name], gap, is_inside)
+                widened(self._fitted.widening[name], gap, is_inside)
                 for name, gap, is_inside in zip(SIZES, *of_row, strict=True)
             ]
             for of_row in found
@@ -374,23 +371,27 @@ class Knowledge:
         request_size = SIZES.index("request size")
         return np.sqrt(steps), np.array([apart[request_size] >= SMALLEST_GAP for apart, _ in found])
 
+    @property
+    def _fitted(self) -> Model:
+        assert self.model is not None  # noqa: S101
+        return self.model
+
     @cached_property
     def _process(self) -> Conditioned:
-        assert self.model is not None  # noqa: S101
-        return self._conditioned(self.model.parameters, with_jump=False)
+        return self._conditioned(self._fitted.parameters)
 
-    @cached_property
-    def _process_with_jump(self) -> Conditioned:
-        assert self.model is not None and self.model.with_jump is not None  # noqa: S101
-        return self._conditioned(self.model.with_jump, with_jump=True)
-
-    def _conditioned(self, parameters: Hyperparameters, *, with_jump: bool) -> Conditioned:
-        assert self.model is not None  # noqa: S101
+    def _conditioned(self, parameters: Hyperparameters, *, with_jump: bool = False) -> Conditioned:
         rows, io_nodes, logarithms = measurements(self.curves)
         process: Conditioned = condition(
-            parameters, self.model.places(rows, io_nodes, with_jump=with_jump), logarithms
+            parameters, self._fitted.places(rows, io_nodes, with_jump=with_jump), logarithms
         )
         return process
+
+    @cached_property
+    def _process_with_jump(self) -> Conditioned | None:
+        """The process for request sizes that were not measured, if it is another one."""
+        parameters = self._fitted.with_jump
+        return None if parameters is None else self._conditioned(parameters, with_jump=True)
 
     @cached_property
     def _catalogue(self) -> Catalogue[Curve]:
