@@ -83,7 +83,8 @@ class JoinedOutcome:
     def is_cut(self) -> bool:
         """Whether the run got fewer I/O nodes than are best, because too few were free.
 
-        The scheduler told that no more are available, or the arbiter gave fewer than were decided.
+        The scheduler told that no more are available, or the job got fewer than were decided: the
+        arbiter gave them, or its user asked for them, which the outcome does not tell.
         """
         decided = self.decision
         if decided is None or decided.io_nodes is None or self.outcome.io_nodes is None:

@@ -15,6 +15,11 @@ from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.settings import Settings
 
 
+@pytest.fixture
+def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
+    return settings.model_copy(update={"explore": request.param})
+
+
 def untried(client: FlaskClient) -> list[dict[str, object]]:
     [system] = client.get("/v1/systems").get_json()["items"]
     largest: list[dict[str, object]] = system["largest_untried"]
@@ -22,13 +27,12 @@ def untried(client: FlaskClient) -> list[dict[str, object]]:
     return largest
 
 
-@pytest.mark.parametrize("explore", [0.0, 0.01])
+@pytest.mark.parametrize("settings", [0.0, 0.01], indirect=True)
 def test_the_overview_and_the_list_of_systems_name_them(
     client: FlaskClient,
     settings: Settings,
     filled_location: str,
     keep: Callable[[], None],
-    explore: float,
 ) -> None:
     with opened_database(filled_location) as database:
         with transaction(database, write=True) as connection:
@@ -38,10 +42,9 @@ def test_the_overview_and_the_list_of_systems_name_them(
             programs = {
                 one.application.id: one.application.program for one in applications(connection)
             }
-    object.__setattr__(settings, "explore", explore)
     keep()
     found = untried(client)
-    if explore:
+    if settings.explore:
         assert found == []
         assert "worth trying" not in client.get("/", headers={"Accept": "text/html"}).text
         return
