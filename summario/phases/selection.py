@@ -19,7 +19,12 @@ from summario.reading.log import DarshanLog
 _LAYER_ORDER = ("MPIIO", "STDIO", "POSIX")
 
 _SYSTEM_FILE = re.compile(
-    r"/(?:proc|sys|dev|etc)/ | <STD(?:IN|OUT|ERR)>\Z | .*\.(?:so(?:\.\d+)*|py[co])\Z",
+    r"""
+    /(?:proc|sys|dev|etc)/ | <STD(?:IN|OUT|ERR)>\Z | .*\.(?:so(?:\.\d+)*|py[co])\Z
+    # Python's own files and its packages, and the memory that processes share through Open MPI.
+    | .*\.pth\Z | .*/pyvenv\.cfg\Z | .*/(?:lib(?:64)?/python\d[\d.]*|(?:site|dist)-packages)/
+    | .*/(?:ompi\.|openmpi-sessions-) | .*\.sm\Z
+    """,
     re.DOTALL | re.VERBOSE,
 )
 # Darshan's hashes of <STDIN>, <STDOUT> and <STDERR>: a log may have other names for them, or none.

@@ -644,6 +644,14 @@ def parts_of(folder: Path, counters: dict[str, int]) -> dict[str, list[tuple[int
         "/usr/lib/libm.so.6",
         "/usr/lib/libhdf5.so.200.1.0",
         "/home/me/__pycache__/model.cpython-312.pyc",
+        "/home/me/venv/pyvenv.cfg",
+        "/home/me/venv/lib/python3.11/site-packages/distutils-precedence.pth",
+        "/home/me/venv/lib/python3.11/site-packages/numpy-2.1.dist-info/entry_points.txt",
+        "/usr/lib64/python3.9/encodings/__init__.py",
+        "/opt/conda/lib/python3.12/string.py",
+        "/local/ompi.sn176.1000/jf.0/12/test.out_cid-0-1.sm",
+        "/local/openmpi-sessions-root@lab01_0/1/2/aborted",
+        "/scratch/job/vader_segment.sm",
         "<STDIN>",
         "<STDOUT>",
         "<STDERR>",
@@ -685,7 +693,18 @@ def test_standard_streams_are_left_out_by_their_ids_where_names_are_anonymised(
 
 
 @pytest.mark.parametrize(
-    "path", ["/scratch/etc/a", "/system/a", "/scratch/a.so.gz", "/scratch/a.sorted", "/scratch/so"]
+    "path",
+    [
+        "/scratch/etc/a",
+        "/system/a",
+        "/scratch/a.so.gz",
+        "/scratch/a.sorted",
+        "/scratch/so",
+        "/scratch/python3.11/data",
+        "/scratch/my-packages/a",
+        "/scratch/a.path",
+        "/scratch/ompi/a",
+    ],
 )
 def test_files_with_names_like_those_of_the_system_are_kept(tmp_path: Path, path: str) -> None:
     assert len(extract_phases(log_of(tmp_path, [posix(path, 0, 1)]))) == 1
