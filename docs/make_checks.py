@@ -57,24 +57,29 @@ def check_rows() -> Iterator[str]:
 
 def advice_rows() -> Iterator[str]:
     """The table of the advice."""
-    yield "| key | advice | snippets | only for |"
-    yield "| --- | --- | --- | --- |"
+    yield "| key | advice | snippets | only for | only for runs with |"
+    yield "| --- | --- | --- | --- | --- |"
     for advice in all_advice().values():
-        libraries = (", ".join(names) for names in (advice.snippets, advice.only))
-        yield f"| `{advice.key}` | {advice.sentence} | {' | '.join(libraries)} |"
+        lists = (", ".join(names) for names in (advice.snippets, advice.only, advice.needs))
+        yield f"| `{advice.key}` | {advice.sentence} | {' | '.join(lists)} |"
 
 
 def sample() -> str:
     """The settings file with all keys, their defaults, and their sentences."""
-    entry = re.compile(r"(?m)^(\w+) : \w+\n((?:    .*\n)+)")
+    entry = re.compile(r"(?m)^(\w+(?:, \w+)*) : \w+\n((?:    .*\n)+)")
     # From Python 3.13 on docstrings have no common indentation.
-    sentences = dict(entry.findall(f"{inspect.getdoc(Thresholds)}\n"))
+    sentences = {
+        name: text
+        for names, text in entry.findall(f"{inspect.getdoc(Thresholds)}\n")
+        for name in names.split(", ")
+    }
     parts = [SAMPLE_HEAD]
     for name, default in vars(Thresholds()).items():
         comment = textwrap.fill(
             " ".join(sentences[name].split()), 100, initial_indent="# ", subsequent_indent="# "
         )
-        parts.append(f"\n{comment}\n{name} = {default}\n")
+        value = str(default).lower() if isinstance(default, bool) else default
+        parts.append(f"\n{comment}\n{name} = {value}\n")
     return "".join(parts)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ioncast.insights.checks.concerned import worst_files
+from ioncast.insights.checks.concerned import time_of_requests, worst_files
 from ioncast.insights.checks.values import Case, Find, Finding, Result, Unknown
-from ioncast.insights.facts.values import Ints, Layer, share, total
+from ioncast.insights.facts.values import Floats, Ints, Layer, share, total
+from ioncast_base.kinds import OPERATIONS
 
 
 def in_memory(case: Case) -> Finding | None:
@@ -56,7 +57,29 @@ def in_file(case: Case) -> Result:
         thresholds={"unaligned_share": limit},
         files=worst,
         variant=_variant(case, layer, unaligned),
+        at_stake=_time_of_edges(case, layer, unaligned),
+        is_estimate=True,
     )
+
+
+def _time_of_edges(case: Case, layer: Layer, unaligned: Ints) -> Floats:
+    """Estimate the time of the edges of unaligned requests, which touch two blocks only in part.
+
+    The time of a request is shared out evenly over the blocks that it touches. Small requests are
+    left out, because they are a cause of their own.
+    """
+    requests = _requests(layer)
+    large = np.maximum(requests - layer.reads.small - layer.writes.small, 0)
+    part = np.minimum(unaligned, large) / np.maximum(large, 1)
+    size = (layer.reads.bytes + layer.writes.bytes) / np.maximum(requests, 1)
+    block = layer.count("FILE_ALIGNMENT")
+    edges = np.minimum(2 * block / np.maximum(size + block, 1), 1)
+    seconds = np.zeros_like(case.times.seconds)
+    for operation in OPERATIONS:
+        own = layer.of(operation)
+        concerned = np.maximum(own.requests - own.small, 0) * part * edges
+        seconds += time_of_requests(case, layer, operation, layer.of_files(concerned))
+    return seconds
 
 
 def _variant(case: Case, layer: Layer, unaligned: Ints) -> str:

@@ -8,7 +8,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast.insights.checks.values import MOST_FILES, Case, FileShare
-from ioncast.insights.facts.values import Ints, share
+from ioncast.insights.facts.values import Bools, Floats, Ints, Layer, share
+from ioncast_base.kinds import OPERATIONS, Operation
+
+# The rate of fewer bytes is that of a cache.
+_BYTES_OF_A_RATE = 1 << 24
+
+
+def time_of_requests(
+    case: Case, layer: Layer, operation: Operation, concerned: NDArray[Any]
+) -> Floats:
+    """Find the seconds that some requests of an operation can cost at most.
+
+    They take their part of the time of each file. Where the other files have a higher rate, they
+    cost no more than what they would save at that rate.
+
+    Parameters
+    ----------
+    case : Case
+        The case, which knows the times.
+    layer : Layer
+        The layer of the requests.
+    operation : str
+        Their operation.
+    concerned : ndarray
+        The number of these requests in each of `Layer.used_files`.
+
+    Returns
+    -------
+    ndarray of shape (3, files)
+        Seconds, as for `Finding.at_stake`.
+    """
+    of_files = np.zeros(len(case.facts.files))
+    of_files[layer.used_files] = concerned
+    all_ = layer.of_files(layer.of(operation).requests)
+    shares = np.zeros(len(of_files))
+    shares[layer.used_files] = concerned / np.maximum(all_, 1)
+    seconds = case.times.part(layer.api, operation, shares)
+    seconds[OPERATIONS.index(operation)] *= _saved_at_the_rate_of(case, operation, of_files == 0)
+    return seconds
+
+
+def _saved_at_the_rate_of(case: Case, operation: Operation, files: Bools) -> Floats | float:
+    """The share of its time that each file would save at the rate of some files, 1 at most."""
+    is_read = operation == "read"
+    moved = (case.facts.files.bytes_read if is_read else case.facts.files.bytes_written).astype(
+        np.float64
+    )
+    took = case.file_times.read_seconds if is_read else case.file_times.write_seconds
+    known = moved[files].sum()
+    if known < _BYTES_OF_A_RATE or not took[files].sum():
+        return 1.0
+    at_rate = moved * took[files].sum() / known
+    saved: Floats = np.where(at_rate < took, 1 - at_rate / np.where(took > 0, took, 1), 1.0)
+    return saved
 
 
 def worst_files(

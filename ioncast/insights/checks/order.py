@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from ioncast.insights.checks.concerned import worst_files
+from ioncast.insights.checks.concerned import time_of_requests, worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
 from ioncast.insights.facts.values import Requests, total
 from ioncast_base.kinds import Operation
@@ -27,6 +27,8 @@ def random_requests(case: Case, operation: Operation) -> Finding | None:
         numbers={"random": random, "requests": judged, "share": random / judged, "files": files},
         thresholds={"random_share": limits.random_share, "least_count": limits.least_count},
         files=worst,
+        at_stake=time_of_requests(case, layer, operation, layer.of_files(requests.random)),
+        is_estimate=True,
     )
 
 

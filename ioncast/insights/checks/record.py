@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioncast.insights.checks.values import Advice, Applied, Checked
+from ioncast.insights.checks.advice_conditions import fits
+from ioncast.insights.checks.values import Advice, Applied, Checked, CheckedCause, Verdict
 from ioncast.insights.facts.libraries import libraries_of
-from ioncast.insights.facts.values import Facts
+from ioncast.insights.facts.values import Facts, share
 
 
 def to_record(name: str, checked: Checked, facts: Facts) -> dict[str, Any]:
@@ -27,16 +28,52 @@ def to_record(name: str, checked: Checked, facts: Facts) -> dict[str, Any]:
         "job": facts.run.job_id,
         "processes": facts.run.processes,
         "libraries": list(libraries),
-        "findings": [_finding(applied, libraries) for applied in checked.findings],
+        "verdict": _verdict(checked.verdict),
+        "causes": [_cause(cause) for cause in checked.causes],
+        "findings": [_finding(applied, facts, libraries) for applied in checked.findings],
         "unknown": dict(checked.unknown),
         "warnings": [*facts.warnings, *checked.warnings],
     }
 
 
-def _finding(applied: Applied, libraries: tuple[str, ...]) -> dict[str, Any]:
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    io_seconds, run_seconds = verdict.io_seconds, verdict.run_seconds
+    return {
+        "run_seconds": run_seconds,
+        "io_seconds": io_seconds,
+        "read_seconds": verdict.read_seconds,
+        "write_seconds": verdict.write_seconds,
+        "metadata_seconds": verdict.metadata_seconds,
+        "is_mean": verdict.is_mean,
+        "bytes": verdict.bytes,
+        "io_share_of_run": share(io_seconds, run_seconds),
+        "seconds_at_stake": verdict.at_stake_seconds,
+        "share_of_run": share(verdict.at_stake_seconds, run_seconds),
+        "major_share": verdict.major_share,
+        "minor_share": verdict.minor_share,
+    }
+
+
+def _cause(cause: CheckedCause) -> dict[str, Any]:
+    return {
+        "cause": cause.name,
+        "importance": cause.importance,
+        "seconds_at_stake": cause.seconds_at_stake,
+        "share_of_run": cause.share_of_run,
+        "is_estimate": cause.is_estimate,
+        "codes": [each.check.code for each in cause.findings],
+    }
+
+
+def _finding(applied: Applied, facts: Facts, libraries: tuple[str, ...]) -> dict[str, Any]:
     check, finding = applied.check, applied.finding
     return {
         "code": check.code,
+        "cause": (check.cause or check.title) if applied.importance != "none" else None,
+        "importance": applied.importance,
+        "seconds_at_stake": applied.seconds_at_stake,
+        "share_of_run": applied.share_of_run,
+        "is_estimate": finding.is_estimate,
         "level": finding.level,
         "title": check.title,
         "sentence": applied.sentence,
@@ -51,7 +88,7 @@ def _finding(applied: Applied, libraries: tuple[str, ...]) -> dict[str, Any]:
         "advice": [
             advice_record(advice, libraries)
             for advice in applied.advice
-            if not advice.only or set(advice.only) & set(libraries)
+            if fits(advice, facts, libraries)
         ],
     }
 

@@ -24,11 +24,19 @@ from ioncast.insights.checks.processes import (
     imbalance,
     metadata_time,
     relevance,
+    slow_files,
     stragglers,
     striping,
     unequal_ranks,
 )
 from ioncast.insights.checks.sentences import in_words
+from ioncast.insights.checks.stakes import (
+    causes_of,
+    importance_of,
+    seconds_at_stake,
+    share_of_run,
+    verdict_of,
+)
 from ioncast.insights.checks.values import (
     LEVELS,
     Advice,
@@ -50,8 +58,6 @@ else:
     import tomli as tomllib
 
 ENTRY_POINTS = "ioncast.checks"
-# The check that comes first, because it says that the other findings do not matter.
-NOTHING_ELSE_MATTERS = "I06"
 _FINDERS: Mapping[str, Find] = {
     **traffic.FINDERS,
     **small_requests.FINDERS,
@@ -66,6 +72,7 @@ _FINDERS: Mapping[str, Find] = {
     **aggregation.FINDERS,
     **striping.FINDERS,
     **relevance.FINDERS,
+    **slow_files.FINDERS,
 }
 _MAIN = "main"
 
@@ -89,7 +96,13 @@ def own_checks() -> tuple[Check, ...]:
 def all_advice() -> Mapping[str, Advice]:
     """Read all advice, by key."""
     return {
-        key: Advice(key, text["sentence"], text.get("snippets", {}), tuple(text.get("only", ())))
+        key: Advice(
+            key,
+            text["sentence"],
+            text.get("snippets", {}),
+            tuple(text.get("only", ())),
+            tuple(text.get("needs", ())),
+        )
         for key, text in _read("advice.toml").items()
     }
 
@@ -137,7 +150,17 @@ def run_checks(case: Case, checks: Sequence[Check] | None = None) -> Checked:
             warnings.append(result)
         elif result is not None:
             found.append(result)
-    return Checked(_sorted(found), unknown, tuple(warnings))
+    others = sorted(
+        (each for each in found if each.importance == "none"),
+        key=lambda each: (LEVELS.index(each.finding.level), each.check.code),
+    )
+    return Checked(
+        verdict_of(case, found),
+        causes_of(case, found),
+        tuple(others),
+        unknown,
+        tuple(warnings),
+    )
 
 
 def _evaluated(check: Check, case: Case) -> Applied | Unknown | None:
@@ -147,6 +170,7 @@ def _evaluated(check: Check, case: Case) -> Applied | Unknown | None:
     if result.level == "OK" and case.facts.is_incomplete:
         # Records are missing, so nothing can be called good.
         return None
+    seconds = seconds_at_stake(result)
     return Applied(
         check,
         result,
@@ -155,6 +179,9 @@ def _evaluated(check: Check, case: Case) -> Applied | Unknown | None:
             in_words(check.file_words, {"number": file.number, "share": file.share})
             for file in result.files
         ),
+        seconds_at_stake=seconds,
+        share_of_run=share_of_run(case, seconds),
+        importance=importance_of(case, result.level, seconds),
     )
 
 
@@ -204,19 +231,6 @@ def _reason(error: Exception) -> str:
     return visible(f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
-def _sorted(found: Sequence[Applied]) -> tuple[Applied, ...]:
-    return tuple(
-        sorted(
-            found,
-            key=lambda each: (
-                each.check.code != NOTHING_ELSE_MATTERS,
-                LEVELS.index(each.finding.level),
-                each.check.code,
-            ),
-        )
-    )
-
-
 def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
 
@@ -230,6 +244,7 @@ def _check(code: str, text: Mapping[str, Any]) -> Check:
         source=text["source"],
         sentences=_sentences(text["sentences"], text.get("advice", [])),
         find=_FINDERS[code],
+        cause=text.get("cause", ""),
         **({"file_words": text["file"]} if "file" in text else {}),
     )
 

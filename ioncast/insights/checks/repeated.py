@@ -10,7 +10,7 @@ import numpy as np
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
 from ioncast.insights.facts.overlaps import overlaps_of
-from ioncast.insights.facts.values import Bools, Facts, Ints, total
+from ioncast.insights.facts.values import Bools, Facts, Floats, Ints, total
 from ioncast_base.kinds import OPERATIONS, Operation
 
 
@@ -37,7 +37,15 @@ def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
         thresholds={"repeated_factor": limit},
         files=worst,
         variant=variant,
+        at_stake=case.times.part("POSIX", operation, _repeated_shares(case, files, moved, touched)),
     )
+
+
+def _repeated_shares(case: Case, files: Ints, moved: Ints, touched: Ints) -> Floats:
+    """The share of the bytes of each of `Facts.files` that was moved before."""
+    found = np.zeros(len(case.facts.files))
+    found[files] = np.where(touched > 0, (moved - touched) / np.maximum(moved, 1), 0)
+    return found
 
 
 def distinct_bytes(facts: Facts, operation: Operation) -> Ints:

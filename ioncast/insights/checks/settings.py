@@ -25,8 +25,11 @@ def read_thresholds(path: str | Path) -> Thresholds:
 
 def _limits(name: str, default: float) -> Any:
     """Make the type of a key: a share is at most 1, a count is a whole number."""
-    most = 1 if "share" in name else MOST_BYTES
-    return Annotated[type(default), Field(ge=0, le=most)]
+    if isinstance(default, bool):
+        return bool
+    most = 1 if "share" in name or "probability" in name else MOST_BYTES
+    least = -1 if "correlation" in name else 0
+    return Annotated[type(default), Field(ge=least, le=most)]
 
 
 _FIELDS: dict[str, Any] = {

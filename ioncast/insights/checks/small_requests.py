@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ioncast.insights.checks.concerned import worst_files
+from ioncast.insights.checks.concerned import time_of_requests, worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
 from ioncast.insights.facts.interleaving import interleaved_files
 from ioncast.insights.facts.values import Ints, share, total
@@ -37,6 +37,9 @@ def small_requests(case: Case, operation: Operation, *, only_shared: bool) -> Fi
         thresholds={"small_share": limits.small_share, "least_count": limits.least_count},
         files=worst,
         variant=_variant(case, operation, small_of_files, layer.used_files[counted]),
+        at_stake=time_of_requests(
+            case, layer, operation, np.where(counted, layer.of_files(requests.small), 0)
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ioncast.insights.checks.concerned import worst_files
+from ioncast.insights.checks.concerned import time_of_requests, worst_files
 from ioncast.insights.checks.values import Case, Find, Finding, Result, Unknown
 from ioncast.insights.facts.values import Layer, share, total
 from ioncast_base.kinds import APIS, OPERATIONS, Operation
@@ -22,11 +22,18 @@ def stdio_bytes(case: Case) -> Finding | None:
     if part is None or part <= limit:
         return None
     count, worst = worst_files(case, np.arange(len(files)), moved, all_)
+    layer = case.facts.layers["STDIO"]
     return Finding(
         "HIGH",
         numbers={"stdio_bytes": stdio, "bytes": all_, "share": part, "files": count},
         thresholds={"stdio_share": limit},
         files=worst,
+        at_stake=np.add(
+            *(
+                time_of_requests(case, layer, each, layer.of_files(layer.of(each).requests))
+                for each in OPERATIONS
+            )
+        ),
     )
 
 

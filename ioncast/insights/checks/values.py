@@ -10,13 +10,18 @@ from typing import Literal, TypeAlias, get_args
 from ioncast.insights.facts.aggregating_ranks import Aggregators, aggregators_of
 from ioncast.insights.facts.by_rank import RankFacts, ranks_of
 from ioncast.insights.facts.collective_calls import Collectives, collectives_of
+from ioncast.insights.facts.file_times import FileTimes, file_times_of
+from ioncast.insights.facts.process_times import ProcessTimes, process_times_of
 from ioncast.insights.facts.slowest_ranks import SharedFiles, shared_files_of
-from ioncast.insights.facts.values import Facts
+from ioncast.insights.facts.values import Facts, Floats
 from ioncast_base.kinds import Api
 from summario.traces.trace_phases import TracePhases, trace_phases
 
 Level = Literal["HIGH", "WARN", "OK", "INFO"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+# "unknown": the finding may cost time, but the log does not tell how much. "none": it costs none.
+Importance = Literal["major", "minor", "unknown", "negligible", "none"]
+IMPORTANCES: tuple[Importance, ...] = get_args(Importance)
 # A reader looks at the worst files and processes, and a run may have a million.
 MOST_FILES = 20
 MOST_RANKS = 100
@@ -68,7 +73,7 @@ class Thresholds:
     rank_0_factor : float
         D01: the factor by which rank 0 does more than the next process.
     rank_0_bytes : int
-        D01: rank 0 moves more bytes than these.
+        D01, D02: rank 0, or the process, moves more bytes than these. P18: a file has more.
     mean_share : float
         D02: the share of the mean by which the largest value of a metric exceeds it.
     deviations : float
@@ -97,6 +102,16 @@ class Thresholds:
         I04: the OSTs of the file system, for logs that do not tell it; 0: not known.
     io_time_share : float
         I06: the share of I/O time in the run time.
+    slow_process_factor : float
+        I08: the time of a process, as a multiple of the median.
+    ost_correlation : float
+        I09: Pearson's r between the bandwidth of files and their share on an OST is smaller.
+    ost_probability : float
+        I09: the probability of such a correlation by chance, on any of the OSTs, is smaller.
+    major_share, minor_share : float
+        From this share of the run time on, the time at stake makes a finding major, or minor.
+    fail_on_levels : bool
+        Whether `--fail-on` may also name a published level, high or warn.
     """
 
     least_count: int = 1000
@@ -131,6 +146,12 @@ class Thresholds:
     ost_share_bad: float = 0.1
     osts: int = 0
     io_time_share: float = 0.01
+    slow_process_factor: float = 2.0
+    ost_correlation: float = -0.5
+    ost_probability: float = 0.01
+    major_share: float = 0.1
+    minor_share: float = 0.01
+    fail_on_levels: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,6 +181,16 @@ class Case:
     facts: Facts
     thresholds: Thresholds = field(default_factory=Thresholds)
     allocation: Allocation | None = None
+
+    @cached_property
+    def times(self) -> ProcessTimes:
+        """The time that I/O takes of the slowest process, by file."""
+        return process_times_of(self.facts)
+
+    @cached_property
+    def file_times(self) -> FileTimes:
+        """The time of all processes together, by file."""
+        return file_times_of(self.facts, self.shared_files)
 
     @cached_property
     def ranks(self) -> RankFacts | None:
@@ -231,6 +262,12 @@ class Finding:
         The processes that are concerned, the worst first, at most `MOST_RANKS`.
     variant : str
         The name of the check's sentence that fits; empty for the main one.
+    at_stake : ndarray of shape (3, files) or None
+        The seconds that the finding can cost at most, as in
+        `ioncast.insights.facts.process_times.ProcessTimes`; None if the log does not tell them, or
+        if the finding costs no time.
+    is_estimate : bool
+        Whether these seconds are an estimate instead of an upper bound.
     """
 
     level: Level
@@ -239,6 +276,8 @@ class Finding:
     files: tuple[FileShare, ...] = ()
     ranks: tuple[int, ...] = ()
     variant: str = ""
+    at_stake: Floats | None = field(default=None, compare=False)
+    is_estimate: bool = False
 
 
 @dataclass(frozen=True)
@@ -267,12 +306,16 @@ class Advice:
         lustre.
     only : tuple of str
         The advice is given only to runs that use one of these libraries; empty for all runs.
+    needs : tuple of str
+        And only if the run fulfils these conditions, which are names of
+        `ioncast.insights.checks.advice_conditions.CONDITIONS`.
     """
 
     key: str
     sentence: str
     snippets: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -313,6 +356,9 @@ class Check:
         Returns a finding, the reason why there can be none, or None if it does not apply.
     file_words : str
         The template for a file of a finding, with `number` and `share`.
+    cause : str
+        The cause of slow I/O that it looks for, which several checks may share; by default its
+        title.
     """
 
     code: str
@@ -323,6 +369,7 @@ class Check:
     sentences: Mapping[str, Sentence]
     find: Find
     file_words: str = "{number:,} ({share:.2%})"
+    cause: str = ""
 
     def condition_with(self, thresholds: Thresholds) -> str:
         """Write the condition with the numbers of thresholds.
@@ -337,12 +384,34 @@ class Check:
 
 @dataclass(frozen=True)
 class Applied:
-    """A check, its finding, and the finding and its files in words."""
+    """A check and its finding.
+
+    Attributes
+    ----------
+    check : Check
+        The check.
+    finding : Finding
+        Its finding.
+    sentence : str
+        The finding in words.
+    file_words : tuple of str
+        Its files in words.
+    seconds_at_stake : float or None
+        The seconds of the run time that it can cost at most; None if they are not known, or if it
+        costs none.
+    share_of_run : float or None
+        Their share of the run time (0 to 1); None if one of them is not known.
+    importance : str
+        One of `IMPORTANCES`.
+    """
 
     check: Check
     finding: Finding
     sentence: str
     file_words: tuple[str, ...]
+    seconds_at_stake: float | None
+    share_of_run: float | None
+    importance: Importance
 
     @property
     def advice(self) -> tuple[Advice, ...]:
@@ -351,19 +420,97 @@ class Applied:
 
 
 @dataclass(frozen=True)
+class CheckedCause:
+    """A cause of slow I/O: the findings that tell of it.
+
+    Attributes
+    ----------
+    name : str
+        The cause, in a few words.
+    findings : tuple of Applied
+        Its findings, the most important first.
+    seconds_at_stake : float or None
+        The seconds of the run time that all its findings can cost at most; None if not known.
+    share_of_run : float or None
+        Their share of the run time (0 to 1).
+    importance : str
+        One of `IMPORTANCES`.
+    """
+
+    name: str
+    findings: tuple[Applied, ...]
+    seconds_at_stake: float | None
+    share_of_run: float | None
+    importance: Importance
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether the seconds are an estimate instead of an upper bound."""
+        return any(each.finding.is_estimate for each in self.findings)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How much of the run time I/O takes, and how much of it could be saved.
+
+    Attributes
+    ----------
+    run_seconds : float
+        The run time; 0 if the log does not tell it.
+    read_seconds, write_seconds, metadata_seconds : float
+        The time of the slowest process.
+    is_mean : bool
+        Whether these are means over the processes instead.
+    bytes : int
+        The moved bytes, of all processes.
+    at_stake_seconds : float
+        The time that all findings together can cost at most. Time that several findings are about
+        counts once.
+    major_share, minor_share : float
+        The shares of the run time from which on a cause is major, or minor.
+    """
+
+    run_seconds: float
+    read_seconds: float
+    write_seconds: float
+    metadata_seconds: float
+    is_mean: bool
+    bytes: int
+    at_stake_seconds: float
+    major_share: float
+    minor_share: float
+
+    @property
+    def io_seconds(self) -> float:
+        """The time in I/O and metadata."""
+        return self.read_seconds + self.write_seconds + self.metadata_seconds
+
+
+@dataclass(frozen=True)
 class Checked:
     """The results of all checks of one run.
 
     Attributes
     ----------
-    findings : tuple of Applied
-        "Too little I/O to matter" first, then by level and code.
+    verdict : Verdict
+        The run as a whole.
+    causes : tuple of CheckedCause
+        The most important first, those of the same importance by the seconds at stake.
+    others : tuple of Applied
+        Findings that cost no time: good practice and facts.
     unknown : mapping of str to str
         For each check that could not be evaluated the reason, by code.
     warnings : tuple of str
         Sentences about checks of the site that failed.
     """
 
-    findings: tuple[Applied, ...]
+    verdict: Verdict
+    causes: tuple[CheckedCause, ...]
+    others: tuple[Applied, ...]
     unknown: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Applied, ...]:
+        """All findings: those of the causes, and then the others."""
+        return (*(each for cause in self.causes for each in cause.findings), *self.others)

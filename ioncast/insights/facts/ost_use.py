@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioncast.insights.facts.values import Facts, Ints
+from ioncast.insights.facts.values import Facts, Floats, Ints
 from summario.lustre.components import LustreComponents
 from summario.lustre.servers import bytes_of_servers, first_mirrors
 
@@ -50,6 +50,39 @@ def ost_use(facts: Facts) -> OstUse | None:
     count = int(np.count_nonzero(used >= 0))
     total = int(system) if system > 0 else None
     return OstUse(count, total, len(files)) if count else None
+
+
+@dataclass(frozen=True)
+class OstPieces:
+    """The parts of the files on OSTs; each array has an entry for each file on each OST.
+
+    Attributes
+    ----------
+    file : ndarray of int64
+        The row in `Facts.files`.
+    ost : ndarray of int64
+        The OST.
+    part : ndarray of float64
+        The share of the file's bytes on it (0 to 1).
+    """
+
+    file: Ints
+    ost: Ints
+    part: Floats
+
+
+def pieces_on_osts(facts: Facts) -> OstPieces | None:
+    """Divide the files among OSTs; None if the log tells no OST."""
+    if facts.lustre is None or not len(facts.lustre):
+        return None
+    files = np.unique(_files(facts, facts.lustre))
+    extents = facts.files.extent_bytes[files]
+    held = bytes_of_servers(facts.lustre, facts.files.id[files], np.zeros_like(extents), extents)
+    known = held.ost >= 0
+    if not known.any():
+        return None
+    segment = held.segment[known]
+    return OstPieces(files[segment], held.ost[known], held.bytes[known] / extents[segment])
 
 
 def files_on_one_stripe(facts: Facts) -> Ints:

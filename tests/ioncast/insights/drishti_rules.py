@@ -184,8 +184,27 @@ def _of_balance(facts: Facts, changes: Changes) -> Iterator[str]:
     if "MPI-IO above POSIX" not in changes or mpiio is None:
         yield from _of_balance_in(posix, np.ones(len(posix), bool), changes)
         return
+    if "one process below MPI-IO" in changes and _is_one_below(facts, posix, mpiio):
+        yield "P18"
     yield from _of_balance_in(posix, ~np.isin(posix.file, mpiio.file), changes)
     yield from _of_balance_in(mpiio, np.ones(len(mpiio), bool), changes)
+
+
+def _is_one_below(facts: Facts, posix: Layer, mpiio: Layer) -> bool:
+    """Whether one process of several nodes moves nearly all bytes of a shared file at POSIX."""
+    nodes = facts.nodes
+    if not (nodes.number > 1 if nodes is not None else facts.run.processes > 256):
+        return False
+    moved = posix.reads.bytes + posix.writes.bytes
+    for file in np.unique(mpiio.file):
+        rows = posix.file == file
+        is_used_by_several = mpiio.processes[mpiio.file == file].sum() > 1
+        if not rows.any() or not is_used_by_several or moved[rows].sum() <= _MIB:
+            continue
+        most = np.where(posix.is_reduced, posix.count("SLOWEST_RANK_BYTES"), moved)[rows].max()
+        if most > 0.9 * moved[rows].sum():
+            return True
+    return False
 
 
 def _of_balance_in(layer: Layer, rows: Bools, changes: Changes) -> Iterator[str]:
@@ -233,10 +252,12 @@ def _of_mpiio(layer: Layer, changes: Changes) -> Iterator[str]:
         independent, collective, nonblocking = map(
             total, (requests.independent, requests.collective, requests.nonblocking)
         )
+        if "files of one process" in changes:
+            independent = total(layer.of_files(requests.independent)[layer.file_is_shared()])
         if collective:
             yield collective_code
         elif independent > 1000:
             yield independent_code
-        moves = independent + collective + nonblocking > 0
+        moves = total(requests.independent) + collective + nonblocking > 0
         if nonblocking == 0 and (moves or "no such calls" not in changes):
             yield blocking_code

@@ -19,7 +19,7 @@ from ioncast.insights.checks.values import (
 from ioncast.insights.facts.aggregating_ranks import Aggregators
 from ioncast.insights.facts.collective_calls import Collectives
 from ioncast.insights.facts.interleaving import interleaved_files
-from ioncast.insights.facts.values import Bools, total
+from ioncast.insights.facts.values import Bools, Floats, total
 from ioncast_base.kinds import OPERATIONS
 from summario.runs.hosts import NodeCount
 
@@ -62,7 +62,15 @@ def ran_alone(case: Case) -> Finding | None:
         thresholds={"alike_share": limit, "small_share": case.thresholds.small_share},
         files=named,
         variant="" if len(harmful) else "rightly",
+        at_stake=_time_of(case, harmful) if len(harmful) else None,
     )
+
+
+def _time_of(case: Case, calls: Collectives) -> Floats:
+    """The time of the operations of some collective calls."""
+    concerned = np.zeros_like(case.times.seconds, bool)
+    concerned[calls.operation, calls.file] = True
+    return case.times.spread(np.inf, concerned)
 
 
 def _has_joined_requests(case: Case, alone: Collectives) -> Bools:
@@ -106,7 +114,9 @@ def _compared(found: Aggregators, nodes: NodeCount, case: Case) -> Result:
     if not nodes.are_all:
         return Unknown("the log names only some of the compute nodes")
     if nodes.number < count:
-        return _finding(case, "HIGH", found)
+        # On one node there is no traffic between nodes, and if all processes do, none aggregates.
+        is_real = nodes.number > 1 and count < case.facts.run.processes
+        return _finding(case, "HIGH", found) if is_real else None
     if found.hosts is not None and len(found.hosts) < count:
         return _finding(case, "WARN", found, variant="uneven")
     if found.hosts is None and count > 1:

@@ -41,6 +41,7 @@ def heavy_rank_0(case: Case) -> Result:
         numbers=numbers,
         thresholds={"rank_0_factor": limits.rank_0_factor, "rank_0_bytes": limits.rank_0_bytes},
         ranks=(0,),
+        at_stake=case.times.above_run_mean(),
         variant=variant if others else f"{variant}_alone".strip("_"),
     )
 
@@ -54,18 +55,18 @@ def unbalanced_ranks(case: Case) -> Result:
     metrics = [ranks.bytes, *_reads_and_writes(ranks)]
     if ranks.seconds is not None:
         metrics.append(ranks.seconds)
-    differing = [
-        values
-        for values in metrics
-        if values.max() > (1 + limits.mean_share) * _mean(ranks, values)
-    ]
+    differing = [values for values in metrics if _differs(ranks, values, limits.mean_share)]
     if not differing or differing[0] is not metrics[0]:
         return None
     above = [
         values > _mean(ranks, values) + limits.deviations * _deviation(ranks, values)
         for values in differing
     ]
-    named = np.flatnonzero(np.logical_and.reduce(above))
+    [named] = np.logical_and.reduce(above).nonzero()
+    # Processes with the same bytes are equal, whatever their times.
+    named = np.flatnonzero(
+        np.isin(ranks.bytes, ranks.bytes[named]) & (ranks.bytes > limits.rank_0_bytes)
+    )
     if not len(named):
         return None
     named = named[np.argsort(-ranks.bytes[named], kind="stable")]
@@ -79,6 +80,7 @@ def unbalanced_ranks(case: Case) -> Result:
         },
         thresholds={"mean_share": limits.mean_share, "deviations": limits.deviations},
         ranks=tuple(ranks.rank[named[:MOST_RANKS]].tolist()),
+        at_stake=case.times.above_run_mean(),
     )
 
 
@@ -97,11 +99,23 @@ def _reads_and_writes(ranks: RankFacts) -> tuple[Floats, Floats]:
     return ranks.reads, ranks.writes
 
 
+def _differs(ranks: RankFacts, values: Floats, mean_share: float) -> bool:
+    """Tell whether a metric differs between processes, by more than one request or byte."""
+    mean, most = _mean(ranks, values), float(values.max())
+    return most > (1 + mean_share) * mean and (values is ranks.seconds or most - mean > 1)
+
+
 def _heavier(ranks: RankFacts, factor: float) -> str | None:
-    """Name the first case in which rank 0 exceeds each other process; None if none holds."""
-    reads, writes = (_exceeds(ranks, values, factor) for values in _reads_and_writes(ranks))
+    """Name the operations in which rank 0 exceeds each other process; None without any.
+
+    The bytes of rank 0 must exceed theirs. If its requests are only larger, bytes decide.
+    """
     if not _exceeds(ranks, ranks.bytes, factor):
         return None
+    reads, writes = (_exceeds(ranks, values, factor) for values in _reads_and_writes(ranks))
+    if not reads and not writes:
+        columns = (ranks.bytes_read, ranks.bytes_written)
+        reads, writes = (_exceeds(ranks, values, factor) for values in columns)
     if reads and writes:
         return ""
     return "reads" if reads else "writes" if writes else None

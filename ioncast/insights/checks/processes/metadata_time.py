@@ -8,7 +8,7 @@ import numpy as np
 
 from ioncast.insights.checks.values import MOST_RANKS, Case, Find, Finding
 from ioncast.insights.facts.rank_times import rank_seconds
-from ioncast.insights.facts.values import Bools, Floats, Layer, share
+from ioncast.insights.facts.values import Floats, Layer, share
 
 # MPI-IO calls POSIX, so its metadata time would count twice.
 _LAYERS = ("POSIX", "STDIO")
@@ -31,35 +31,44 @@ def metadata_time(case: Case) -> Finding | None:
             "rank": ranks[0],
             "seconds": float(found.seconds[busy[0]]),
         }
-        return Finding("HIGH", numbers, thresholds, ranks=ranks)
+        return Finding("HIGH", numbers, thresholds, ranks=ranks, at_stake=case.times.metadata())
     if mean > limit:
-        return Finding("HIGH", numbers, thresholds, variant="unnamed")
+        at_stake = case.times.metadata()
+        return Finding("HIGH", numbers, thresholds, variant="unnamed", at_stake=at_stake)
     return None
 
 
 def metadata_share(case: Case) -> Finding | None:
-    """I02: metadata take more of the I/O time than in nine of ten runs."""
+    """I02: metadata take more of the I/O time than in nine of ten runs, and of the run time."""
     layers = _layers(case)
     metadata, together = (
-        rank_seconds((layer, seconds(layer) * _has_data(case, layer)) for layer in layers)
-        for seconds in (_metadata, _io)
+        rank_seconds((layer, seconds(layer)) for layer in layers) for seconds in (_metadata, _io)
     )
-    part = share(metadata.total_seconds, together.total_seconds)
-    limit = case.thresholds.metadata_share
-    if part is None or part <= limit:
+    part, limits = share(metadata.total_seconds, together.total_seconds), case.thresholds
+    if part is None or part <= limits.metadata_share or not _is_noticed(case):
         return None
     numbers: dict[str, float | str] = {
         "share": part,
         "seconds": metadata.total_seconds,
         "io_seconds": together.total_seconds,
     }
-    missing = case.thresholds.missing_share * together.total_seconds
+    thresholds = {"metadata_share": limits.metadata_share, "minor_share": limits.minor_share}
+    at_stake = case.times.metadata()
+    missing = limits.missing_share * together.total_seconds
     if together.reduced_seconds >= missing or not len(together.rank):
-        return Finding("WARN", numbers, {"metadata_share": limit})
+        return Finding("WARN", numbers, thresholds, at_stake=at_stake)
     slowest = int(np.argmax(together.seconds))
     own = share(float(metadata.seconds[slowest]), float(together.seconds[slowest]))
     numbers |= {"rank": int(together.rank[slowest]), "slowest_share": own or 0.0}
-    return Finding("WARN", numbers, {"metadata_share": limit}, variant="slowest")
+    return Finding("WARN", numbers, thresholds, variant="slowest", at_stake=at_stake)
+
+
+def _is_noticed(case: Case) -> bool:
+    """Tell whether metadata take a part of the run time; with missing records it is not known."""
+    seconds = float(case.times.metadata().sum())
+    return case.facts.is_incomplete or (
+        seconds >= case.thresholds.minor_share * case.times.run_seconds
+    )
 
 
 def _layers(case: Case) -> list[Layer]:
@@ -72,12 +81,6 @@ def _metadata(layer: Layer) -> Floats:
 
 def _io(layer: Layer) -> Floats:
     return layer.metadata_seconds + layer.reads.seconds + layer.writes.seconds
-
-
-def _has_data(case: Case, layer: Layer) -> Bools:
-    """Tell for each record whether its file has data that the program read or wrote."""
-    found: Bools = case.facts.files.bytes[layer.file] > 0
-    return found
 
 
 FINDERS: Mapping[str, Find] = {"P17": metadata_time, "I02": metadata_share}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ioncast.insights.checks.values import Case, Find, Finding, Result, Unknown
+from ioncast.insights.checks.values import Allocation, Case, Find, Finding, Result, Unknown
+from ioncast.insights.facts.process_times import METADATA
 from ioncast.insights.facts.rank_times import slowest_io_seconds
-from ioncast.insights.facts.values import DAOS_MODULES, share
+from ioncast.insights.facts.values import DAOS_MODULES, Floats, share
 
 
 def other_allocation(case: Case) -> Finding | None:
@@ -22,7 +23,17 @@ def other_allocation(case: Case) -> Finding | None:
             "expected_mib_s": allocation.expected_mib_s,
             "decided_mib_s": allocation.decided_mib_s,
         },
+        at_stake=_time_of_allocation(case, allocation),
     )
+
+
+def _time_of_allocation(case: Case, allocation: Allocation) -> Floats | None:
+    """The data time that the expected bandwidths of both numbers differ by."""
+    if not 0 < allocation.expected_mib_s <= allocation.decided_mib_s:
+        return None
+    found = case.times.seconds * (1 - allocation.expected_mib_s / allocation.decided_mib_s)
+    found[METADATA] = 0
+    return found
 
 
 def little_io(case: Case) -> Result:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ioncast.insights.checks.values import MOST_RANKS, Case, Find, Finding, Result, Unknown
+from ioncast.insights.facts.process_times import METADATA
 from summario.phases.streams import Floats
 from summario.reading.dxt import DXT_MODULES
 from summario.traces.trace_phases import TracePhases, are_too_many
@@ -36,6 +37,7 @@ def stragglers(case: Case) -> Result:
         },
         thresholds={"straggler_share": case.thresholds.straggler_share},
         ranks=tuple(dict.fromkeys((worst.slowest_rank, *worst.stragglers)))[:MOST_RANKS],
+        at_stake=_time_of_lateness(case, late),
     )
 
 
@@ -57,6 +59,14 @@ def many_phases(case: Case) -> Result:
                 thresholds={"most_trace_phases": most},
             )
     return None
+
+
+def _time_of_lateness(case: Case, late: list[TracePhases]) -> Floats:
+    """Add up the waiting for stragglers; both layers see the same stragglers."""
+    seconds = max(float(_late_seconds(each)[each.with_stragglers].sum()) for each in late)
+    is_data = np.zeros_like(case.times.seconds, bool)
+    is_data[:METADATA] = True
+    return case.times.spread(seconds, is_data)
 
 
 def _worst(phases: TracePhases) -> tuple[int, TracePhases]:

@@ -99,7 +99,7 @@ def offer(folder: Path, points: dict[str, str]) -> None:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    records = [posix_record("/home/me/f", WRITES=1, BYTES_WRITTEN=2048)]
+    records = [posix_record("/home/me/f", WRITES=1, BYTES_WRITTEN=2048, F_WRITE_TIME=40)]
     return write_log(tmp_path / "app.darshan", records, nprocs=1)
 
 
@@ -107,11 +107,11 @@ def test_a_site_adds_the_check_of_the_documents(site: Path, log: Path) -> None:
     shown = run_ioncast("check", log)
     assert shown.stderr == ""
     assert (
-        "WARN  SITE1 Files below /home\n"
-        "           1 file below /home with 2 KiB\n"
+        "MAJOR    Files below /home: at most 40 s, 40% of the run time\n"
+        "WARN  SITE1 1 file below /home with 2 KiB\n"
         "           2 KiB: /home/me/f\n"
     ) in shown.stdout
-    assert "    | lfs setstripe --stripe-count -1 /scratch/$USER/run\n" in shown.stdout
+    assert "           | lfs setstripe --stripe-count -1 /scratch/$USER/run\n" in shown.stdout
     assert "SITE1" in run_ioncast("check", "--list").stdout
     assert "SITE1" in run_ioncast("check", log, "--format", "sarif").stdout
 
