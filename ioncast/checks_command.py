@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,19 +18,22 @@ from ioncast.insights.checks.values import Case, Check, Thresholds
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
 from ioncast.insights.findings.rows import COLUMNS, to_rows
 from ioncast.insights.findings.sarif import to_sarif
-from ioncast.insights.findings.text import Record, levels_of, summary, to_listing, to_text
+from ioncast.insights.findings.text import Record, to_listing, to_text
+from ioncast.insights.findings.worst_runs import COLUMNS as SUMMARY_COLUMNS
+from ioncast.insights.findings.worst_runs import RunsSeen, summary_rows, summary_text, to_summary
 from ioncast_base.command_options import (
     WholeNumber,
     complain,
     database_option,
     in_colour,
     warn,
+    with_progress,
 )
 from ioncast_base.errors import InputError
 from ioncast_base.limits import MOST_PREDICTED_IO_NODES
 from ioncast_base.visible_text import visible
 from summario.extraction_options import join_option
-from summario.phases.many import FromRun, find_runs, from_all
+from summario.phases.many import FEW, FromRun, find_runs, from_all
 from summario.phases.streamed import stream_csv, stream_json
 from summario.reading.sources import find_sources
 from summario.runs.joining import Join
@@ -39,10 +42,19 @@ from summario.runs.logs_of_run import Run
 if TYPE_CHECKING:
     from ioncast.allocation_of_run import Question
 
-# Findings of these levels make the command fail. An unusable log is exit code 2.
-_FAILING = {"high": ("HIGH",), "warn": ("HIGH", "WARN")}
+# Causes of these importances, or findings of these levels, make the command fail. An unusable log
+# is exit code 2.
+_FAILING = {
+    "major": ("major",),
+    "minor": ("major", "minor"),
+    "high": ("HIGH",),
+    "warn": ("HIGH", "WARN"),
+}
+_LEVELS = ("high", "warn")
 _FOUND = 1
-_COLOURS = {"HIGH": "red", "WARN": "yellow", "OK": "green"}
+_COLOURS = {"major": "red", "minor": "yellow"}
+# Details of more runs than this are only printed when they are asked for.
+_RUNS_WITH_DETAILS = 1
 
 settings_option = click.option(
     "--settings",
@@ -59,9 +71,11 @@ settings_option = click.option(
     epilog="""\b
 Examples:
   ioncast check app.darshan
+  ioncast check app.darshan --details
   ioncast check app.darshan --html findings.html
+  ioncast check /logs/2026/11
   ioncast check --format json /logs/2026/11 > findings.json
-  ioncast check app.darshan --format sarif --fail-on high > findings.sarif
+  ioncast check app.darshan --format sarif --fail-on major > findings.sarif
   ioncast check app.darshan --settings checks.toml --ignore M01,M07
   ioncast check app.darshan --ran-with 4 --system mysite
   ioncast check --list
@@ -80,7 +94,17 @@ Examples:
 @click.option(
     "--fail-on",
     type=click.Choice(list(_FAILING), case_sensitive=False),
-    help="End with exit code 1 after a finding of level HIGH (high), or HIGH or WARN (warn).",
+    help="End with exit code 1 if a cause is major, or at least minor. The published levels (high,"
+    " warn) need `fail_on_levels = true` in the settings.",
+)
+@click.option(
+    "--details", is_flag=True, help="Print all findings and examples, also those of many runs."
+)
+@click.option(
+    "--summary",
+    "is_summary",
+    is_flag=True,
+    help="Print only the worst runs and the most frequent causes, as for several LOGs.",
 )
 @settings_option
 @click.option("--ignore", metavar="CODE,...", help="Leave out these checks, such as M01,M07.")
@@ -105,6 +129,8 @@ def check(
     output_format: str,
     page: str | None,
     fail_on: str | None,
+    details: bool,
+    is_summary: bool,
     settings_file: str | None,
     ignore: str | None,
     nodes: int | None,
@@ -115,17 +141,28 @@ def check(
     location: str | None,
     is_list: bool,
 ) -> None:
-    """Check the I/O of Darshan logs, and print the findings with advice.
+    """Tell why the I/O of a run is slow: causes in the order of the time that each could save.
 
     LOG is a file, also one compressed with gzip; a folder, for all *.darshan and *.darshan.gz
     in it and below; a quoted pattern; or - for a log on standard input.
 
-    HIGH is very likely harmful. WARN may be harmful, but the log cannot tell. OK is good practice.
-    INFO is a fact. docs/checks.md explains each check and says where it comes from.
+    The log tells how long a cause can take of the run time at most: 10 % or more is MAJOR, 1 % or
+    more MINOR, less negligible. Each finding also has a published level: HIGH is very likely
+    harmful, WARN may be, OK is good practice, INFO a fact. docs/checks.md explains each check and
+    says where it comes from.
+
+    Of several logs only the runs with most core-hours at stake and the most frequent causes are
+    printed; --details prints the causes of each run before them.
 
     The exit code is 2 if a log cannot be read, else 1 if --fail-on found something.
     """
     thresholds = thresholds_of(settings_file)
+    if fail_on in _LEVELS and not thresholds.fail_on_levels:
+        raise InputError(
+            "a published level says nothing about the time that it costs",
+            where=f"--fail-on {fail_on}",
+            remedy="use major or minor, or put `fail_on_levels = true` into the --settings",
+        )
     for warning in site_checks().warnings:
         warn(warning)
     checks = _without(ignore, all_checks())
@@ -143,10 +180,20 @@ def check(
         question=_question(ran_with, system, nodes, location),
     )
     runs = find_runs(list(find_sources(logs)), join)
+    if is_summary and output_format == "sarif":
+        raise InputError("SARIF has no summary", where="--summary", remedy="use json or csv")
     seen = _Seen(keeps=page is not None, warns=output_format in ("table", "csv"))
-    found = seen.records_of(from_all(runs, record_of, FACT_MODULES))
-    if output_format == "table":
-        _print_tables(found, seen)
+    results = from_all(runs, record_of, FACT_MODULES)
+    # Runs that are printed on the same terminal show the progress themselves.
+    is_silent = is_summary or (output_format == "table" and not details)
+    shows_progress = (
+        len(runs) > FEW and sys.stderr.isatty() and (is_silent or not sys.stdout.isatty())
+    )
+    found = seen.records_of(with_progress(results, len(runs), shows_progress=shows_progress))
+    if is_summary:
+        _print_summary(found, seen, output_format)
+    elif output_format == "table":
+        _print_tables(found, seen, details=details, is_one=len(runs) <= _RUNS_WITH_DETAILS)
     elif output_format == "sarif":
         records = list(found)
         click.echo(json.dumps(to_sarif(records, checks, thresholds, seen.errors), indent=1))
@@ -230,7 +277,7 @@ def _listing(checks: Sequence[Check], thresholds: Thresholds, output_format: str
 
 @dataclass
 class _Seen:
-    """The errors, warnings and levels of all runs so far.
+    """The errors, the warnings and the sums of all runs so far.
 
     Attributes
     ----------
@@ -238,10 +285,10 @@ class _Seen:
         Whether the records are needed at the end, and whether warnings go to standard error.
     records : list of Record
         The records of all runs, if they are needed.
-    runs : int
-        The number of runs.
-    with_level : Counter of str
-        The number of runs that have findings of a level.
+    sums : RunsSeen
+        The sums for the summary.
+    found : set of str
+        The importances of all causes, and the levels of all findings.
     errors : list of str
         The reasons why logs could not be read.
     """
@@ -249,8 +296,8 @@ class _Seen:
     keeps: bool
     warns: bool
     records: list[Record] = field(default_factory=list)
-    runs: int = 0
-    with_level: Counter[str] = field(default_factory=Counter)
+    sums: RunsSeen = field(default_factory=RunsSeen)
+    found: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
 
     def records_of(self, results: Iterable[FromRun[dict[str, Any]]]) -> Iterator[Record]:
@@ -266,23 +313,40 @@ class _Seen:
                     warn(f"{visible(run.name)}: {warning}")
             if self.keeps:
                 self.records.append(run.result)
-            self.runs += 1
-            self.with_level.update(levels_of(run.result).keys())
+            self.sums.add(run.result)
+            self.found.update(cause["importance"] for cause in run.result["causes"])
+            self.found.update(finding["level"] for finding in run.result["findings"])
             yield run.result
 
     def exit_code(self, failing: Sequence[str]) -> int:
-        """Tell the exit code of the command; `failing` are the levels of --fail-on."""
+        """Tell the exit code; `failing` are the importances or levels of --fail-on."""
         if self.errors:
             return InputError.exit_code
-        return _FOUND if any(self.with_level[level] for level in failing) else 0
+        return _FOUND if self.found.intersection(failing) else 0
 
 
-def _print_tables(records: Iterable[Record], seen: _Seen) -> None:
-    for number, record in enumerate(records):
-        text = to_text(record, _coloured)
-        click.echo(f"\n{text}" if number else text, color=in_colour())
-    if seen.runs > 1:
-        click.echo(f"\n{summary(seen.runs, seen.with_level)}")
+def _print_tables(records: Iterable[Record], seen: _Seen, *, details: bool, is_one: bool) -> None:
+    """Print the causes of each run if there is one or if asked, and the sums of several."""
+    for record in records:
+        if is_one or details:
+            text = to_text(record, _coloured, details=details)
+            click.echo(text if is_one else f"{text}\n", color=in_colour())
+    if not is_one and seen.sums.runs:
+        click.echo(summary_text(seen.sums))
+        if not details:
+            click.echo("\n`ioncast check LOG` tells more about a run, --details about all.")
+
+
+def _print_summary(records: Iterable[Record], seen: _Seen, output_format: str) -> None:
+    # The sums need all records.
+    collections.deque(records, maxlen=0)
+    if output_format == "json":
+        click.echo(json.dumps(to_summary(seen.sums), indent=1))
+    elif output_format == "csv":
+        for text in stream_csv(SUMMARY_COLUMNS, [summary_rows(seen.sums)]):
+            click.echo(text, nl=False)
+    else:
+        click.echo(summary_text(seen.sums))
 
 
 def _print_stream(records: Iterable[Record], output_format: str) -> None:
@@ -296,5 +360,5 @@ def _print_stream(records: Iterable[Record], output_format: str) -> None:
         click.echo()
 
 
-def _coloured(level: str) -> str:
-    return click.style(level, fg=_COLOURS.get(level.strip()), bold=True)
+def _coloured(text: str, importance: str) -> str:
+    return click.style(text, fg=_COLOURS.get(importance), bold=True)

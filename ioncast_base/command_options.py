@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterable, Iterator
 from math import isnan
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+Item = TypeVar("Item")
 
 # Characters. A first sentence is shorter.
 _LONGEST_SENTENCE = 300
@@ -106,6 +110,14 @@ def complain(sentence: str, start: str = "") -> None:
 def suggest(sentence: str) -> None:
     """Print a next step, less visible than the output of the command."""
     _say(click.style(f"ioncast: next: {sentence}", dim=True))
+
+
+def with_progress(items: Iterable[Item], number: int, *, shows_progress: bool) -> Iterator[Item]:
+    """Yield items, which come from so many logs, with a progress bar on standard error."""
+    with click.progressbar(
+        items, length=number, label="reading logs", file=sys.stderr, hidden=not shows_progress
+    ) as shown:
+        yield from shown
 
 
 def emphasised(text: str) -> str:

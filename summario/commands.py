@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ioncast_base.command_options import complain, warn
+from ioncast_base.command_options import complain, warn, with_progress
 from ioncast_base.visible_text import visible
 from summario.extraction_options import extraction_options, join_option
 from summario.phases import tables
@@ -136,7 +136,7 @@ def phases(
     )
     results = from_all(runs, result_of, other_reader=other_reader)
     said = _Said(CLEAR_LINE if shows_progress else "")
-    found = map(said.phases_of, _with_progress(results, len(runs), shows_progress=shows_progress))
+    found = map(said.phases_of, with_progress(results, len(runs), shows_progress=shows_progress))
     if output_format == "table":
         everything = [phase for of_run in found for phase in of_run]
         if everything or not said.exit_code:
@@ -189,15 +189,6 @@ class _Said:
             self.without_trace.append(run.name)
         phases: Sequence[Any] = run.result.phases
         return phases
-
-
-def _with_progress(
-    results: Iterable[FromRun[Any]], number: int, *, shows_progress: bool
-) -> Iterator[FromRun[Any]]:
-    with click.progressbar(
-        results, length=number, label="reading logs", file=sys.stderr, hidden=not shows_progress
-    ) as shown:
-        yield from shown
 
 
 def join_hint(jobs: Sequence[Job]) -> str | None:

@@ -21,10 +21,21 @@ SMALL = posix_record(
     CONSEC_WRITES=4996,
     SEQ_WRITES=4996,
     SIZE_WRITE_0_100=5000,
+    BYTES_WRITTEN=500_000,
+    MAX_BYTE_WRITTEN=499_999,
     FILE_ALIGNMENT=-1,
+    F_WRITE_TIME=48,
+    F_META_TIME=8,
 )
-COLLECTIVE = mpiio_record("/scratch/f", COLL_WRITES=9, F_WRITE_TIME=40)
-KEYS = {"log", "job", "processes", "libraries", "findings", "unknown", "warnings"}
+COLLECTIVE = mpiio_record("/scratch/f", COLL_WRITES=9, BYTES_WRITTEN=500_000, F_WRITE_TIME=52)
+KEYS = {
+    *("log", "job", "processes", "libraries", "verdict", "causes", "findings", "unknown"),
+    "warnings",
+}
+
+
+# Metadata take 6 of 100 s in a process.
+MINOR = posix_record("/scratch/f", WRITES=4, BYTES_WRITTEN=1 << 24, F_META_TIME=12, F_WRITE_TIME=1)
 
 
 @pytest.fixture
@@ -51,35 +62,83 @@ def codes_of(*args: str | Path) -> set[str]:
     return {finding["code"] for finding in run["findings"]}  # type: ignore[attr-defined]
 
 
-def test_the_table_has_the_details_of_what_is_harmful(log: Path) -> None:
+def test_the_table_begins_with_a_verdict_and_the_cause_that_costs_most(log: Path) -> None:
+    """Of 4 processes, each writes for 13 s and needs 2 s for metadata; POSIX writes for 12 s."""
     answer = run_ioncast("check", log)
     lines = answer.stdout.splitlines()
-    assert lines[0].startswith(f"{log}: 4 processes, job 4242: 2 HIGH, 1 WARN, 2 OK, 1 INFO")
-    assert lines[2:6] == [
-        "HIGH  P06  Many small writes",
-        "           5,000 of 5,000 writes (100.00%) are smaller than 1 MiB",
-        "           thresholds: small_share 0.1, least_count 1,000",
+    assert lines[0] == f"{log}: 4 processes, job 4242"
+    assert " ".join(lines[2:5]) == (
+        "I/O and metadata take 15 s of 100 s run time (15%) in a process on average: write 13 s,"
+        " metadata 2 s. All processes move 488 KiB, 0.0318 MiB/s in this time. At most 12 s (12% of"
+        " the run time) could be saved by other I/O."
+    )
+    assert lines[6:9] == [
+        "MAJOR    Small requests: at most 12 s, 12% of the run time",
+        "HIGH  P06  5,000 of 5,000 writes (100.00%) are smaller than 1 MiB",
         "           5,000 (100.00%): /scratch/f",
     ]
     assert "OK    M05  9 writes through MPI-IO are collective (100.00%)" in lines
-    assert any(line.startswith("Not checked: P08") for line in lines)
+    assert any(line.startswith("not checked: P08") for line in lines)
+    # No pause follows the writes, so asynchronous ones would save nothing.
+    assert "negligible, with next to no time at stake: blocking calls (M07)" in lines
     [advice] = [line for line in lines if "Let the parts of the processes interleave" in line]
-    assert advice.startswith("Advice: ")
+    assert advice.startswith("  advice:  ")
     # The snippet is for the library that the run uses.
-    assert "    | MPI_Type_commit(&own_parts);" in lines
+    assert "           | MPI_Type_commit(&own_parts);" in lines
 
 
-def test_too_little_io_to_matter_stands_above_everything_else(tmp_path: Path) -> None:
-    log = write_log(tmp_path / "app.darshan", [SMALL], nprocs=4, run_seconds=100)
-    lines = run_ioncast("check", log).stdout.splitlines()
-    assert lines[2].startswith("INFO  I06  the slowest process spends at most 0 s of 100 s in I/O")
-    assert "HIGH  P06  Many small writes" in lines[4:]
+def test_details_are_printed_when_asked(log: Path) -> None:
+    lines = run_ioncast("check", log, "--details").stdout.splitlines()
+    assert "           thresholds: small_share 0.1, least_count 1,000" in lines
+    assert "NEGLIGIBLE Blocking calls: at most 0 s" in lines
+    assert not any(line.startswith("negligible") for line in lines)
 
 
-def test_several_runs_end_with_a_summary(log: Path, clean: Path) -> None:
-    lines = run_ioncast("check", log, clean).stdout.splitlines()
-    assert f"{clean}: 4 processes, job 4242: nothing found" in lines
-    assert lines[-1] == "2 runs: 1 with HIGH, 1 with WARN"
+def test_with_too_little_io_nothing_is_major(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "app.darshan", [SMALL], nprocs=4, run_seconds=10_000)
+    shown = run_ioncast("check", log).stdout
+    assert "negligible, with next to no time at stake: small requests (P06, P16)," in shown
+    assert "take 14 s of 10,000 s run time (less than 1%)" in shown
+    assert "INFO  I06  the slowest process spends at most 14 s of 10,000 s in I/O" in shown
+
+
+def test_several_runs_are_summed_up(log: Path, clean: Path) -> None:
+    """Of 100 s of 4 processes (0.111 core-hours) 12 s are at stake."""
+    shown = run_ioncast("check", log, clean).stdout
+    assert shown.startswith(
+        "2 runs with 0.111 core-hours, of which at most 0.0133 (12%) could be saved by other I/O\n"
+    )
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["0.0133", "12%", "small", "requests", str(log)] in rows
+    assert ["small", "requests", "1", "1", "0", "0.0133"] in rows
+    assert str(clean) not in shown
+    assert "P06" not in shown
+
+
+def test_details_of_several_runs_come_before_their_sum(log: Path, clean: Path) -> None:
+    lines = run_ioncast("check", log, clean, "--details").stdout.splitlines()
+    assert f"{clean}: 4 processes, job 4242" in lines
+    assert lines.index("MAJOR    Small requests: at most 12 s, 12% of the run time") < lines.index(
+        "Most frequent causes, major or minor:"
+    )
+
+
+def test_the_summary_alone_is_for_programs_too(log: Path, clean: Path) -> None:
+    found = json.loads(run_ioncast("check", log, clean, "--summary", "--format", "json").stdout)
+    assert found["runs"] == 2
+    assert found["core_hours"] == pytest.approx(400 / 3600)
+    [worst] = found["worst_runs"]
+    assert (worst["log"], worst["cause"]) == (str(log), "small requests")
+    assert worst["core_hours_at_stake"] == pytest.approx(48 / 3600)
+    [cause] = found["causes"]
+    assert (cause["cause"], cause["major"], cause["minor"]) == ("small requests", 1, 0)
+    text = run_ioncast("check", log, clean, "--summary", "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["kind"], row["cause"]) for row in rows] == [
+        ("run", "small requests"),
+        ("cause", "small requests"),
+    ]
+    assert "MAJOR" not in run_ioncast("check", log, "--summary").stdout
 
 
 def test_json_has_a_record_for_each_run(log: Path, clean: Path) -> None:
@@ -94,6 +153,17 @@ def test_json_has_a_record_for_each_run(log: Path, clean: Path) -> None:
     assert small["numbers"]["share"] == 1
     assert small["thresholds"] == {"small_share": 0.1, "least_count": 1000}
     assert next(iter(small["advice"][0]["snippets"])) == "mpiio"
+    assert (small["importance"], small["cause"]) == ("major", "small requests")
+    assert small["seconds_at_stake"] == pytest.approx(12)
+    assert small["share_of_run"] == pytest.approx(0.12)
+    assert found[0]["causes"][0] == {
+        "cause": "small requests",
+        "importance": "major",
+        "seconds_at_stake": pytest.approx(12),
+        "share_of_run": pytest.approx(0.12),
+        "is_estimate": False,
+        "codes": ["P06", "P16"],
+    }
 
 
 def test_csv_has_a_row_for_each_finding_and_each_check_without_data(log: Path) -> None:
@@ -127,7 +197,8 @@ def test_sarif_has_the_properties_that_the_standard_requires(log: Path, tmp_path
         assert (result["kind"] == "fail") == (result["level"] != "none")
     kinds = {code: (results[code]["kind"], results[code]["level"]) for code in results}
     assert kinds["P06"] == ("fail", "error")
-    assert kinds["M07"] == ("fail", "warning")
+    assert kinds["M07"] == ("fail", "note")
+    assert results["P06"]["properties"]["importance"] == "major"
     assert kinds["M05"] == ("pass", "none")
     assert kinds["P01"] == ("informational", "none")
     assert kinds["P08"] == ("open", "none")
@@ -150,7 +221,7 @@ def test_a_path_is_a_valid_uri_in_sarif(tmp_path: Path) -> None:
 def test_the_page_shows_all_snippets_and_needs_no_network(tmp_path: Path) -> None:
     log = write_log(
         tmp_path / "app.darshan",
-        [posix_record("/<b>f\u202e", WRITES=5000, SIZE_WRITE_0_100=5000)],
+        [posix_record("/<b>f\u202e", WRITES=5000, SIZE_WRITE_0_100=5000, BYTES_WRITTEN=9000)],
         nprocs=4,
     )
     run_ioncast("check", log, "--html", tmp_path / "page.html")
@@ -186,10 +257,14 @@ def test_a_log_may_have_any_name(output_format: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("level", "records", "code"),
     [
-        ("high", [SMALL], 1),
-        ("HIGH", [SMALL], 1),
-        ("warn", [SMALL], 1),
+        ("major", [SMALL], 1),
+        ("MAJOR", [SMALL], 1),
+        ("minor", [SMALL], 1),
+        ("minor", [MINOR], 1),
+        ("major", [MINOR], 0),
+        ("minor", [mpiio_record("/f", COLL_WRITES=9)], 0),
         ("high", [mpiio_record("/f", COLL_WRITES=9)], 0),
+        ("high", [SMALL], 1),
         ("warn", [mpiio_record("/f", COLL_WRITES=9)], 1),
         ("warn", [posix_record("/f", OPENS=1)], 0),
     ],
@@ -198,16 +273,26 @@ def test_findings_make_the_command_fail_only_if_asked(
     level: str, records: list[object], code: int, tmp_path: Path
 ) -> None:
     log = write_log(tmp_path / "a.darshan", records, nprocs=2)  # type: ignore[arg-type]
+    settings = tmp_path / "checks.toml"
+    settings.write_text("fail_on_levels = true\n", encoding="utf-8")
     assert run_ioncast("check", log).returncode == 0
-    assert run_ioncast("check", log, "--fail-on", level).returncode == code
+    asked = ("check", log, "--fail-on", level, "--settings", settings)
+    assert run_ioncast(*asked).returncode == code
+
+
+@pytest.mark.parametrize("level", ["high", "warn"])
+def test_a_published_level_fails_only_where_the_site_wants_it(level: str, log: Path) -> None:
+    answer = run_ioncast("check", log, "--fail-on", level)
+    assert answer.returncode == 2
+    assert f"--fail-on {level}: a published level says nothing about the time" in answer.stderr
 
 
 def test_an_unusable_log_is_an_error_beside_the_others(log: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.darshan").write_bytes(b"no log")
-    answer = run_ioncast("check", tmp_path / "bad.darshan", log, "--fail-on", "high")
+    answer = run_ioncast("check", tmp_path / "bad.darshan", log, "--fail-on", "major")
     assert answer.returncode == 2
     assert "bad.darshan" in answer.stderr
-    assert "P06" in answer.stdout
+    assert "small requests" in answer.stdout
 
 
 def test_thresholds_come_from_a_file_or_its_variable(log: Path, tmp_path: Path) -> None:

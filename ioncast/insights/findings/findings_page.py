@@ -12,7 +12,8 @@ from ioncast.insights.findings.text import (
     all_files,
     by_reason,
     details_of,
-    levels_of,
+    stake_in_words,
+    verdict_in_words,
 )
 from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
 from ioncast_base.visible_text import visible
@@ -23,9 +24,8 @@ pre { background: #f4f6f9; padding: 0.5rem; overflow-x: auto; font-size: 0.8rem;
 details { display: inline-block; margin: 0 1.5rem 0.3rem 0; vertical-align: top; }
 details[open] { display: block; }
 summary { cursor: pointer; }
-.level { display: inline-block; min-width: 3rem; font-weight: bold; }
-.HIGH { color: #b3261e; } .WARN { color: #8a5a00; } .OK { color: #1b6e33; }
-.INFO { color: #2a3f5f; }
+.importance { display: inline-block; min-width: 5rem; font-weight: bold; }
+.major { color: #b3261e; } .minor { color: #8a5a00; } .unknown, .negligible { color: #2a3f5f; }
 """
 
 
@@ -50,22 +50,29 @@ def write_findings(path: str | Path, records: Sequence[Record]) -> None:
 
 def _run(record: Record) -> Iterator[str]:
     yield heading(visible(record["log"]))
-    found = [f"{number} {level}" for level, number in levels_of(record).items()]
-    yield paragraph(
-        f"Job {record['job']}, {counted(record['processes'], 'process')}:"
-        f" {', '.join(found) or 'nothing found'}"
+    yield paragraph(f"Job {record['job']}, {counted(record['processes'], 'process')}")
+    yield paragraph(verdict_in_words(record["verdict"]))
+    by_code = {finding["code"]: finding for finding in record["findings"]}
+    for cause in record["causes"]:
+        importance, name = cause["importance"], html.escape(cause["cause"])
+        yield (
+            f'<h3><span class="importance {importance}">{importance.upper()}</span>'
+            f" {name[:1].upper()}{name[1:]}: {html.escape(stake_in_words(cause))}</h3>"
+        )
+        for code in cause["codes"]:
+            yield from _finding(by_code[code])
+    others = [each for each in record["findings"] if each["importance"] == "none"]
+    yield bullets(
+        "Good practice and facts",
+        [f"{each['code']} {each['title']}: {each['sentence']}" for each in others],
     )
-    for finding in record["findings"]:
-        yield from _finding(finding)
     not_checked = by_reason(record["unknown"])
     yield bullets("Not checked", [f"{codes}: {reason}" for reason, codes in not_checked.items()])
     yield bullets("Warnings", record["warnings"])
 
 
 def _finding(finding: Record) -> Iterator[str]:
-    level = finding["level"]
-    words = html.escape(f"{finding['code']} {finding['title']}")
-    yield f'<h3><span class="level {level}">{level}</span> {words}</h3>'
+    yield f"<h4>{html.escape(finding['code'])} {html.escape(finding['title'])}</h4>"
     yield paragraph(sentence(finding["sentence"]))
     yield paragraph(" ".join(details_of(finding)))
     if finding["files"]:

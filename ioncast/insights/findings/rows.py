@@ -11,6 +11,10 @@ COLUMNS = (
     "log",
     "job",
     "processes",
+    "importance",
+    "cause",
+    "seconds_at_stake",
+    "share_of_run",
     "level",
     "code",
     "title",
@@ -20,6 +24,7 @@ COLUMNS = (
     "ranks",
     "advice",
 )
+_OF_FINDING = COLUMNS[COLUMNS.index("importance") : COLUMNS.index("files")]
 # In the column `level`, of a check that lacks data.
 UNKNOWN = "UNKNOWN"
 
@@ -31,7 +36,7 @@ def to_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         files = finding["files"]
         yield {
             **run,
-            **{name: finding[name] for name in ("level", "code", "title", "sentence")},
+            **{name: finding[name] for name in _OF_FINDING},
             "files": all_files(finding),
             "worst_file": files[0]["path"] if files else "",
             "ranks": " ".join(map(str, finding["ranks"])),

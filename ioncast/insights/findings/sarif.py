@@ -10,20 +10,23 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
-from ioncast.insights.checks.values import Check, Level, Thresholds
+from ioncast.insights.checks.values import Check, Importance, Level, Thresholds
 from ioncast.insights.findings.text import Record
 from ioncast_base.wording import sentence
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-# The kind and the level of a result. SARIF has levels only for results that are problems.
-_RESULTS: dict[Level, tuple[str, str]] = {
-    "HIGH": ("fail", "error"),
-    "WARN": ("fail", "warning"),
-    "OK": ("pass", "none"),
-    "INFO": ("informational", "none"),
+# SARIF's level of a problem.
+_PROBLEMS: dict[Importance, str] = {
+    "major": "error",
+    "minor": "warning",
+    "unknown": "note",
+    "negligible": "note",
 }
+# The kind of a result that is no problem. SARIF gives it no level.
+_KINDS: dict[Level, str] = {"OK": "pass", "INFO": "informational"}
+_MOST_IMPORTANT: dict[Level, str] = {"HIGH": "error", "WARN": "error", "OK": "none", "INFO": "none"}
 # SARIF's kind for a check that lacks data.
 _OPEN = ("open", "none")
 
@@ -83,7 +86,7 @@ def _rule(check: Check, thresholds: Thresholds) -> dict[str, Any]:
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": sentence(condition)},
         "help": {"text": "\n\n".join([*help_lines, f"Source: {check.source}."])},
-        "defaultConfiguration": {"level": _RESULTS[worst][1]},
+        "defaultConfiguration": {"level": _MOST_IMPORTANT[worst]},
         "properties": {"levels": list(check.levels), "source": check.source},
     }
 
@@ -96,7 +99,12 @@ def _results(record: Record, rules: Mapping[str, int]) -> Iterator[dict[str, Any
 
 
 def _result(record: Record, finding: Record, rules: Mapping[str, int]) -> dict[str, Any]:
-    kind = _RESULTS[finding["level"]]
+    importance = finding["importance"]
+    kind = (
+        (_KINDS[finding["level"]], "none")
+        if importance == "none"
+        else ("fail", _PROBLEMS[importance])
+    )
     result = _base(record, finding["code"], rules, kind, finding["sentence"])
     if finding["files"]:
         # The application's files are not sources, so they are logical locations.
@@ -104,7 +112,18 @@ def _result(record: Record, finding: Record, rules: Mapping[str, int]) -> dict[s
             {"fullyQualifiedName": file["path"], "kind": "resource"} for file in finding["files"]
         ]
     result["properties"] |= {
-        name: finding[name] for name in ("level", "numbers", "thresholds", "ranks")
+        name: finding[name]
+        for name in (
+            "importance",
+            "cause",
+            "seconds_at_stake",
+            "share_of_run",
+            "is_estimate",
+            "level",
+            "numbers",
+            "thresholds",
+            "ranks",
+        )
     }
     return result
 

@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ioncast.insights.checks.registry import NOTHING_ELSE_MATTERS
-from ioncast.insights.checks.values import LEVELS, Check, Thresholds
+from ioncast.insights.checks.values import IMPORTANCES, Check, Thresholds
 from ioncast_base.visible_text import visible
-from ioncast_base.wording import counted, in_digits, listed
+from ioncast_base.wording import counted, in_digits, listed, size
 
 LIBRARY_NAMES = {
     "mpiio": "MPI-IO",
@@ -20,48 +19,110 @@ LIBRARY_NAMES = {
     "posix": "POSIX",
     "lustre": "Lustre",
 }
-# These levels get all details, the others a line each.
-_DETAILED = ("HIGH", "WARN")
+# Causes of this importance get all details, the others a line.
+_DETAILED = ("major", "minor", "unknown")
 _WIDTH = 100
 _INDENT = " " * 11
+_SMALLEST_SHARE = 0.01
 _FILES_SHOWN, _RANKS_SHOWN = 3, 8
+# The example of the worst causes fits on a screen; --details shows all.
+_SNIPPETS_SHOWN = 1
 
 Record = Mapping[str, Any]
-Marked = Callable[[str], str]
+Marked = Callable[[str, str], str]
 
 
-def to_text(record: Record, marked: Marked = str) -> str:
-    """Write the findings of a run.
+def to_text(record: Record, marked: Marked = lambda text, _: text, *, details: bool = False) -> str:
+    """Write the verdict on a run, and the causes in the order of the time that each could save.
 
     Parameters
     ----------
     record : mapping
         The run, as `ioncast.insights.checks.record.to_record` makes it.
     marked : callable
-        Marks a level, for example with a colour.
+        Marks a text of an importance, for example with a colour.
+    details : bool
+        Write all findings and all examples, also those of negligible causes.
     """
-    findings = record["findings"]
-    first = [_line(each, marked) for each in findings if each["code"] == NOTHING_ELSE_MATTERS]
-    detailed = [_details(each, marked) for each in findings if each["level"] in _DETAILED]
-    short = [_line(each, marked) for each in findings if not is_important(each)]
-    parts = [
-        _head(record),
-        *first,
-        *detailed,
-        "\n".join(short),
-        *_advice(findings),
+    shown = ("major", "minor", "unknown", "negligible") if details else _DETAILED
+    by_code = {finding["code"]: finding for finding in record["findings"]}
+    causes = [each for each in record["causes"] if each["importance"] in shown]
+    left = len(causes) if details else _SNIPPETS_SHOWN
+    given: set[str] = set()
+    parts = [_head(record), _wrapped(verdict_in_words(record["verdict"]), "")]
+    for number, cause in enumerate(causes):
+        own = [by_code[code] for code in cause["codes"]]
+        parts.append(
+            "\n".join(
+                [
+                    *_cause(cause, marked),
+                    *(line for each in own for line in _finding(each, details=details)),
+                    *_advice(own, given, with_snippets=number < left),
+                ]
+            )
+        )
+    parts += [
+        "" if details else _negligible(record),
+        "\n".join(_line(each) for each in record["findings"] if each["importance"] == "none"),
         "\n".join(
-            f"Not checked: {codes}, because {reason}"
+            _wrapped(f"not checked: {codes}, because {reason}", "", "  ")
             for reason, codes in by_reason(record["unknown"]).items()
         ),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def summary(runs: int, with_level: Mapping[str, int]) -> str:
-    """Write one line about several runs: how many have findings of the harmful levels."""
-    found = [f"{with_level[level]:,} with {level}" for level in _DETAILED if with_level.get(level)]
-    return f"{counted(runs, 'run')}: {', '.join(found) or 'none with HIGH or WARN'}"
+def verdict_in_words(verdict: Record) -> str:
+    """Say in two or three sentences how much of a run is I/O, and how much could be saved."""
+    seconds, run = verdict["io_seconds"], verdict["run_seconds"]
+    parts = [
+        f"{name} {in_digits(verdict[f'{name}_seconds'])} s"
+        for name in ("read", "write", "metadata")
+        if verdict[f"{name}_seconds"] > 0
+    ]
+    of_run = (
+        f" of {in_digits(run)} s run time ({percent(verdict['io_share_of_run'])})" if run else ""
+    )
+    who = "a process on average" if verdict["is_mean"] else "the slowest process"
+    lines = [
+        f"I/O and metadata take {in_digits(seconds)} s{of_run} in {who}"
+        f"{': ' if parts else ''}{', '.join(parts)}."
+    ]
+    if verdict["bytes"] and seconds:
+        rate = verdict["bytes"] / (1 << 20) / seconds
+        lines.append(
+            f"All processes move {size(verdict['bytes'])}, {in_digits(rate)} MiB/s in this time."
+        )
+    saved = verdict["seconds_at_stake"]
+    lines.append(
+        f"At most {in_digits(saved)} s"
+        f"{' (' + share_in_words(verdict['share_of_run']) + ')' if run else ''} could be saved by"
+        " other I/O."
+        if saved
+        else "The checks find no time that could be saved."
+    )
+    return " ".join(lines)
+
+
+def share_in_words(part: float) -> str:
+    """Write a share of the run time."""
+    return f"{percent(part)} of the run time"
+
+
+def percent(part: float | None) -> str:
+    """Write a share in percent; "not known" without one."""
+    if part is None:
+        return "not known"
+    return f"{part:.0%}" if part >= _SMALLEST_SHARE or not part else "less than 1%"
+
+
+def stake_in_words(cause: Record) -> str:
+    """Say how much time a cause, or a finding, can cost: "at most 12 s, 10% of the run time"."""
+    seconds, part = cause["seconds_at_stake"], cause["share_of_run"]
+    if seconds is None:
+        return "time not known"
+    most = "an estimate of " if cause["is_estimate"] else "at most "
+    return f"{most}{in_digits(seconds)} s" + (f", {share_in_words(part)}" if part else "")
 
 
 def to_listing(checks: Sequence[Check], thresholds: Thresholds) -> str:
@@ -83,15 +144,10 @@ def to_listing(checks: Sequence[Check], thresholds: Thresholds) -> str:
     )
 
 
-def levels_of(record: Record) -> dict[str, int]:
-    """Count the findings of a run by level, the worst first."""
-    found = [finding["level"] for finding in record["findings"]]
-    return {level: found.count(level) for level in LEVELS if level in found}
-
-
-def is_important(finding: Record) -> bool:
-    """Tell whether people must see a finding, or may skip it: good practice and facts."""
-    return finding["level"] in _DETAILED or finding["code"] == NOTHING_ELSE_MATTERS
+def count_by_importance(record: Record) -> dict[str, int]:
+    """Count the causes of a run by importance, the most important first."""
+    found = [cause["importance"] for cause in record["causes"]]
+    return {each: found.count(each) for each in IMPORTANCES if each in found}
 
 
 def _named_ranks(ranks: Sequence[int]) -> str:
@@ -108,7 +164,7 @@ def _thresholds_in_words(thresholds: Mapping[str, float]) -> str:
 
 def details_of(finding: Record) -> Iterator[str]:
     """Yield sentences about the source, the thresholds and the ranks of a finding."""
-    yield f"Source: {finding['source']}."
+    yield f"Published level: {finding['level']}. Source: {finding['source']}."
     if finding["thresholds"]:
         yield f"Thresholds: {_thresholds_in_words(finding['thresholds'])}."
     if finding["ranks"]:
@@ -130,57 +186,64 @@ def by_reason(unknown: Mapping[str, str]) -> dict[str, str]:
 
 
 def _head(record: Record) -> str:
-    of_levels = [f"{number} {level}" for level, number in levels_of(record).items()]
-    found = ", ".join(of_levels) or "nothing found"
     processes = counted(record["processes"], "process")
-    return f"{visible(record['log'])}: {processes}, job {record['job']}: {found}"
+    return f"{visible(record['log'])}: {processes}, job {record['job']}"
 
 
-def _details(finding: Record, marked: Marked) -> str:
-    lines = [_start(finding, marked) + finding["title"], _wrapped(finding["sentence"])]
-    if finding["thresholds"]:
-        lines.append(_wrapped(f"thresholds: {_thresholds_in_words(finding['thresholds'])}"))
+def _cause(cause: Record, marked: Marked) -> Iterator[str]:
+    importance = cause["importance"]
+    name = cause["cause"]
+    mark = marked(f"{importance.upper():8}", importance)
+    yield f"{mark} {name[:1].upper()}{name[1:]}: {stake_in_words(cause)}"
+
+
+def _finding(finding: Record, *, details: bool) -> Iterator[str]:
+    yield _line(finding)
+    if details and finding["thresholds"]:
+        yield _wrapped(f"thresholds: {_thresholds_in_words(finding['thresholds'])}")
     shown = finding["files"][:_FILES_SHOWN]
-    lines.extend(f"{_INDENT}{file['words']}: {visible(file['path'])}" for file in shown)
+    yield from (f"{_INDENT}{file['words']}: {visible(file['path'])}" for file in shown)
     if shown and (more := all_files(finding) - len(shown)) > 0:
-        lines.append(f"{_INDENT}and {counted(more, 'other file')}")
+        yield f"{_INDENT}and {counted(more, 'other file')}"
     if finding["ranks"]:
-        lines.append(_wrapped(f"ranks: {_named_ranks(finding['ranks'])}"))
-    return "\n".join(lines)
+        yield _wrapped(f"ranks: {_named_ranks(finding['ranks'])}")
 
 
-def _line(finding: Record, marked: Marked) -> str:
-    return _start(finding, marked) + _wrapped(finding["sentence"]).lstrip()
+def _line(finding: Record) -> str:
+    return f"{finding['level']:4}  {finding['code']:4} " + _wrapped(finding["sentence"]).lstrip()
 
 
-def _start(finding: Record, marked: Marked) -> str:
-    level = marked(f"{finding['level']:4}")
-    return f"{level}  {finding['code']:4} "
+def _negligible(record: Record) -> str:
+    """Fold the causes that cost next to nothing into a line."""
+    names = [
+        f"{cause['cause']} ({', '.join(cause['codes'])})"
+        for cause in record["causes"]
+        if cause["importance"] == "negligible"
+    ]
+    if not names:
+        return ""
+    return _wrapped(f"negligible, with next to no time at stake: {', '.join(names)}", "", "  ")
 
 
-def _wrapped(text: str, indent: str = _INDENT) -> str:
+def _wrapped(text: str, indent: str = _INDENT, further: str | None = None) -> str:
     return textwrap.fill(
-        text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent if further is None else further,
+        break_long_words=False,
     )
 
 
-def _advice(findings: Sequence[Record]) -> Iterator[str]:
-    """Write each advice once, with the codes of the findings that it answers."""
-    codes: dict[str, list[str]] = {}
-    advice: dict[str, Record] = {}
-    for finding in findings:
-        for each in finding["advice"]:
-            codes.setdefault(each["key"], []).append(finding["code"])
-            advice[each["key"]] = each
-    for key, each in advice.items():
-        first = textwrap.fill(
-            f"{each['sentence']} ({', '.join(codes[key])}).",
-            _WIDTH,
-            initial_indent="Advice: ",
-            subsequent_indent="        ",
-            break_long_words=False,
-        )
-        yield "\n".join([first, *_snippet(each["snippets"])])
+def _advice(findings: Sequence[Record], given: set[str], *, with_snippets: bool) -> Iterator[str]:
+    """Write the advice of a cause, each once in a run."""
+    for each in (one for finding in findings for one in finding["advice"]):
+        if each["key"] in given:
+            continue
+        given.add(each["key"])
+        yield _wrapped(f"{each['sentence']}.", "  advice:  ", _INDENT)
+        if with_snippets:
+            yield from _snippet(each["snippets"])
 
 
 def _snippet(snippets: Mapping[str, str]) -> Iterator[str]:
@@ -188,5 +251,7 @@ def _snippet(snippets: Mapping[str, str]) -> Iterator[str]:
     if not snippets:
         return
     first, *others = (LIBRARY_NAMES.get(library, library) for library in snippets)
-    yield f"    With {first}{f' (--html also shows {listed(others)})' if others else ''}:"
-    yield from textwrap.indent(next(iter(snippets.values())).rstrip("\n"), "    | ").splitlines()
+    yield f"{_INDENT}With {first}{f' (--html also shows {listed(others)})' if others else ''}:"
+    yield from textwrap.indent(
+        next(iter(snippets.values())).rstrip("\n"), f"{_INDENT}| "
+    ).splitlines()
