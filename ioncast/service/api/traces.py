@@ -22,7 +22,6 @@ from benchdb.history.applications import (
 from benchdb.history.decisions import DecisionRow, decision, decisions
 from benchdb.history.deleting_belongings import belongings_of_run, delete_some
 from benchdb.history.revisions import newest
-from benchdb.history.run_insights import insights_of as stored_insights_of
 from benchdb.history.run_insights import store_insights
 from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
@@ -52,7 +51,7 @@ from ioncast.service.http.uploads import (
     why_no_insights,
 )
 from ioncast.service.http.writers import writer
-from ioncast.service.sandbox.insight_documents import with_advice
+from ioncast.service.sandbox.insight_documents import current_insights, with_advice
 from ioncast.service.sandbox.tasks import TraceContent
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import IoncastError
@@ -136,7 +135,7 @@ class RunInsights(BaseModel):
     """The I/O of a run, and its findings."""
 
     made_at: str = Field(description="The time when the log was sent.")
-    version: int = Field(description="The version of the checks; newer ones may find more.")
+    version: int = Field(description="The version of the checks.")
     characterisation: dict[str, Any] = Field(
         description="An object of `ioncast characterize --format json`; `files` are those with most"
         " bytes."
@@ -150,8 +149,8 @@ class RunAnswer(RunItem):
     """A run with insights into its I/O."""
 
     insights: RunInsights | None = Field(
-        description="Null if the log was sent to a version that made none, or if they failed; send"
-        " all logs of the run again to get them."
+        description="Null if another version of ioncast made them, or if they failed; send all logs"
+        " of the run again to get them."
     )
 
 
@@ -402,7 +401,7 @@ def get_run(number: int, run_id: int) -> RunAnswer:
     """Answer with a run, its phases, and insights: its characterisation and its findings."""
     with transaction(service().database) as connection:
         run = run_of(connection, number, run_id)
-        found = stored_insights_of(connection, run_id)
+        found = current_insights(connection, run_id)
     insights = None
     if found is not None:
         insights = RunInsights(**vars(found) | {"checks": with_advice(found.checks)})

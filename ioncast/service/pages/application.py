@@ -10,7 +10,7 @@ from typing import Any
 from benchdb.history.applications import ApplicationSummary, application
 from benchdb.history.decisions import DecisionRow, decisions
 from benchdb.history.outcomes import JoinedOutcome, newest_outcomes_of
-from benchdb.history.run_insights import Insights, insights_of
+from benchdb.history.run_insights import Insights
 from benchdb.history.runs import Run, run_of, runs_of
 from benchdb.store.database import transaction
 from ioncast.insights.figures.laid_out import Figure
@@ -35,6 +35,7 @@ from ioncast.service.pages.shown_prediction import (
     said_of,
 )
 from ioncast.service.results.advised import advice_on
+from ioncast.service.sandbox.insight_documents import current_insights
 from ioncast.service.sandbox.tasks import predict_job
 from ioncast_base.errors import IoncastError
 from predictor.composition.asking import Asked
@@ -138,7 +139,7 @@ def read_application(
         run = run_of(connection, application_id, run_id) if run_id is not None else newest
         decided = decisions(connection, application_id=application_id, limit=_DECISIONS)
         outcomes = newest_outcomes_of(connection, application_id, limit=_OUTCOMES)
-        insights = insights_of(connection, run.id) if run is not None else None
+        insights = current_insights(connection, run.id) if run is not None else None
     measured = _measured(runs, outcomes, run.tasks) if run is not None else {}
     prediction, problem = _predicted(run, measured) if run is not None else (None, None)
     alone = phase_rows(run.phases) if run is not None and prediction is None else ()
@@ -189,7 +190,7 @@ def _causes(run: Run, stored: Insights | None, problem: str | None) -> CausesSho
 def _insights(stored: Insights | None) -> InsightsShown | str:
     if stored is None:
         return _NO_INSIGHTS
-    return insights_shown(stored.characterisation, stored.checks, stored.version)
+    return insights_shown(stored.characterisation, stored.checks)
 
 
 def prepared_answer(run: Run) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchdb.history.applications import Application
-from benchdb.history.run_insights import Insights, insights_of
+from benchdb.history.run_insights import Insights
 from benchdb.history.runs import Run, run_of
 from benchdb.store.database import transaction
 from ioncast.insights.comparison.comparing import TOLERANCE, compare, differs
@@ -26,7 +26,7 @@ from ioncast.service.pages.shown_insights import (
     insights_shown,
 )
 from ioncast.service.pages.shown_prediction import PhaseRow, curve_of_answer, longest, phase_rows
-from ioncast.service.sandbox.insight_documents import with_advice
+from ioncast.service.sandbox.insight_documents import current_insights, with_advice
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, in_digits, in_words, listed, size
@@ -197,7 +197,7 @@ def read_comparison(application_id: int, run_id: int | None, other_id: int | Non
         )
     with transaction(service().database) as connection:
         first, second = (run_of(connection, application_id, each) for each in (run_id, other_id))
-        stored = [insights_of(connection, each) for each in (run_id, other_id)]
+        stored = [current_insights(connection, each) for each in (run_id, other_id)]
     return compared_runs((first, second), stored)
 
 
@@ -323,7 +323,7 @@ def _insights(stored: Sequence[Insights | None]) -> InsightsCompared | str:
     known = [each for each in stored if each is not None]
     if missing:
         return f"There are no findings and tables of {listed(missing)}: {_NO_INSIGHTS}"
-    shown = [insights_shown(each.characterisation, each.checks, each.version) for each in known]
+    shown = [insights_shown(each.characterisation, each.checks) for each in known]
     tables, differences = _tables([each.characterisation for each in known])
     first, second = (_by_code(each.checks) for each in known)
     unknown = [each.checks["unknown"] for each in known]
@@ -332,7 +332,7 @@ def _insights(stored: Sequence[Insights | None]) -> InsightsCompared | str:
         alone=(_only_in(first, second, unknown[1]), _only_in(second, first, unknown[0])),
         both=[FindingInBoth(first[code], second[code]) for code in first if code in second],
         tables=tables,
-        notes=[*_versions([each.version for each in known]), *_notes(shown)],
+        notes=list(_notes(shown)),
     )
 
 
@@ -365,15 +365,6 @@ def _tables(records: Sequence[dict[str, Any]]) -> tuple[list[TableCompared], lis
         if of_table
     ]
     return tables, largest_differences(compared, 1)
-
-
-def _versions(versions: Sequence[int]) -> Iterator[str]:
-    if len(set(versions)) > 1:
-        older = NAMES[versions.index(min(versions))]
-        yield (
-            "Different versions of ioncast evaluated the logs, so some differences may come from"
-            f" the versions. Send the logs of run {older} again to compare without them."
-        )
 
 
 def _notes(shown: Sequence[InsightsShown]) -> Iterator[str]:

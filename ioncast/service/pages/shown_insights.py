@@ -17,22 +17,21 @@ from ioncast.insights.findings.text import (
 )
 from ioncast.insights.tables.recorded import rows_of
 from ioncast.insights.tables.values import Row
-from ioncast.service.sandbox.insight_documents import VERSION
 from ioncast_base.wording import counted, in_digits, listed
 
 
-class _Level(NamedTuple):
+class _Tag(NamedTuple):
     style: str
     meaning: str
 
 
-_LEVELS = {
-    "HIGH": _Level("bad", "very likely harmful"),
-    "WARN": _Level("warn", "may be harmful"),
-    "OK": _Level("good", "good practice"),
-    "INFO": _Level("info", "a fact"),
+_IMPORTANCES = {
+    "major": _Tag("bad", "10 % of the run time or more at stake"),
+    "minor": _Tag("warn", "1 % of the run time or more at stake"),
+    "unknown": _Tag("info", "the time at stake is not known"),
+    "negligible": _Tag("info", "next to no time at stake"),
 }
-_OLDER = "an older version of ioncast evaluated this log; send it again for newer findings"
+_LEVELS = {"OK": _Tag("good", "good practice"), "INFO": _Tag("info", "a fact")}
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ class FindingShown:
 
     Attributes
     ----------
-    style, meaning : str
-        The style of its tag, and the meaning of its level.
+    tag, style, meaning : str
+        Its importance, or its level if it costs no time; the style of this tag, and its meaning.
     record : mapping
         The finding, as `ioncast check --format json` has it.
     files_said : str
@@ -53,6 +52,7 @@ class FindingShown:
         Sentences about its source, its thresholds and its ranks.
     """
 
+    tag: str
     style: str
     meaning: str
     record: Mapping[str, Any]
@@ -105,15 +105,12 @@ class InsightsShown:
     notes: list[str]
 
 
-def insights_shown(
-    characterisation: Mapping[str, Any], checks: Mapping[str, Any], version: int
-) -> InsightsShown:
+def insights_shown(characterisation: Mapping[str, Any], checks: Mapping[str, Any]) -> InsightsShown:
     """Arrange the two documents of `ioncast.service.sandbox.insight_documents`."""
     notes = [
         *characterisation["warnings"],
         *checks["warnings"],
         *_left_out(characterisation, checks),
-        *([_OLDER] if version < VERSION else []),
     ]
     return InsightsShown(
         facts=_facts(characterisation["job"]),
@@ -147,24 +144,14 @@ def _row(row: Row) -> tuple[str, ...]:
     return layer_text(row.layer), row.characteristic, value_text(row), share, note
 
 
-def in_levels(levels: Mapping[str, int]) -> str:
-    """Say how many findings are harmful."""
-    parts = []
-    if high := levels.get("HIGH"):
-        parts.append(
-            f"{counted(high, 'finding')} {'is' if high == 1 else 'are'} very likely harmful"
-        )
-    if warn := levels.get("WARN"):
-        parts.append(f"{warn if parts else counted(warn, 'finding')} may be harmful")
-    return f"{', '.join(parts)}." if parts else "No check found anything harmful."
-
-
 def finding_shown(record: Mapping[str, Any]) -> FindingShown:
     """Arrange a finding, given as `ioncast check --format json` has it."""
-    level = _LEVELS[record["level"]]
+    name = record["importance"] if record["importance"] != "none" else record["level"]
+    tag = (_IMPORTANCES | _LEVELS)[name]
     return FindingShown(
-        style=level.style,
-        meaning=level.meaning,
+        tag=name,
+        style=tag.style,
+        meaning=tag.meaning,
         record=record,
         files_said=_files_said(len(record["files"]), all_files(record)),
         advice=tuple(

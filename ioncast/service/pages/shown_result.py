@@ -51,4 +51,4 @@ def result_shown(result: Result) -> ResultShown:
 def _insights(stored: Mapping[str, Any] | str) -> InsightsShown | str:
     if isinstance(stored, str):
         return stored
-    return insights_shown(stored["characterisation"], stored["checks"], stored["version"])
+    return insights_shown(stored["characterisation"], stored["checks"])

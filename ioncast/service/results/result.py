@@ -20,7 +20,7 @@ from predictor.composition.asking import Asked
 from summario.runs.logs_of_run import named
 
 # Raise it when a page cannot show older results.
-VERSION = 1
+VERSION = 2
 # Facts of a job that no page shows, so a kept result needs no number of a user.
 _UNSHOWN = {"uid", "mounts"}
 

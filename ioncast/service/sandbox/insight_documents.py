@@ -9,14 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchdb.history.run_insights import MOST_DOCUMENT_BYTES, NewInsights
+from sqlalchemy import Connection
+
+from benchdb.history.run_insights import (
+    MOST_DOCUMENT_BYTES,
+    Insights,
+    NewInsights,
+    insights_of,
+)
 from ioncast.insights.checks.record import advice_record
 from ioncast.insights.checks.registry import all_advice
 from ioncast.service.sandbox.shortening import shortened
 from predictor.what_if.attempts import FilesOfKind, Hints
 
 # Raise it with each change of a check or a table that gives old logs other findings or numbers.
-VERSION = 2
+VERSION = 3
+
+
+def current_insights(connection: Connection, run_id: int) -> Insights | None:
+    """Read the insights into a run; None if another version of ioncast made them, or nobody."""
+    found = insights_of(connection, run_id)
+    return found if found is not None and found.version == VERSION else None
 
 
 def written(
@@ -52,12 +65,7 @@ def _hints_record(hints: Hints) -> dict[str, Any]:
 
 
 def hints_from(checks: Mapping[str, Any]) -> Hints:
-    """Read the hints from the stored document of a run's checks.
-
-    Documents of version 1 have only the codes of their findings.
-    """
-    if "hints" not in checks:
-        return Hints(frozenset(finding["code"] for finding in checks["findings"]))
+    """Read the hints from the stored document of a run's checks."""
     kept = {
         FilesOfKind(operation, api, file_access): share
         for operation, by_api in checks["hints"]["kept"].items()

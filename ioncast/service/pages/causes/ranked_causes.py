@@ -1,18 +1,15 @@
-"""The causes of slow I/O: findings and advice that belong together, ranked by expected gain."""
+"""The causes of slow I/O: findings and advice that belong together, by the time they could save."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ioncast.insights.checks.registry import NOTHING_ELSE_MATTERS
-from ioncast.insights.checks.values import LEVELS
-from ioncast.insights.findings.text import is_important
+from ioncast.insights.checks.stakes import importance_of_share
+from ioncast.insights.checks.values import IMPORTANCES, Importance
 
 _Record = Mapping[str, Any]
-_NOTHING_ELSE, _FASTER, _UNSURE, _NO_GAIN, _SLOWER = range(5)
-_PLACES = {"faster": _FASTER, "unsure": _UNSURE, "not known": _NO_GAIN, "slower": _SLOWER}
 
 
 @dataclass(frozen=True)
@@ -27,50 +24,93 @@ class Cause:
     advice : dict or None
         The advice against it, as `ioncast advise --format json` has it; None if no advice changes
         the I/O that benchmarks measure.
+    name : str
+        The cause in a few words; empty for advice.
+    importance : str or None
+        One of `ioncast.insights.checks.values.IMPORTANCES`: that of the predicted saving, else of
+        its findings; None if neither tells it.
     """
 
     findings: tuple[_Record, ...]
     advice: _Record | None
+    name: str = ""
+    importance: Importance | None = None
+
+    @property
+    def worst(self) -> _Record | None:
+        """The finding with most time at stake; None without findings."""
+        known = [each for each in self.findings if each["seconds_at_stake"] is not None]
+        return max(
+            known or self.findings, key=lambda each: each["seconds_at_stake"] or 0.0, default=None
+        )
+
+    @property
+    def predicted_seconds(self) -> float | None:
+        """The expected saving of the advice, negative if it costs time; None if not known."""
+        saved = self.advice["saved_seconds"] if self.advice is not None else None
+        return None if saved is None else float(saved["expected"])
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether following the advice makes the run slower, as far as benchmarks tell."""
+        return self.advice is not None and self.advice["verdict"] == "slower"
+
+    @property
+    def is_negligible(self) -> bool:
+        """Whether next to no time could be saved."""
+        return self.importance == "negligible" and not self.is_slower
 
 
-def ranked(
-    findings: Sequence[_Record], advice: Sequence[_Record]
-) -> tuple[list[Cause], list[_Record]]:
+def ranked(checks: _Record, advice: Sequence[_Record]) -> tuple[list[Cause], list[_Record]]:
     """Part findings into causes and others.
 
     Parameters
     ----------
-    findings : sequence of dict
-        The findings of a run.
+    checks : mapping
+        The `causes`, `findings` and `verdict` of a run, as `ioncast check --format json` has them;
+        the verdict is None if it is not known.
     advice : sequence of dict
         The advice on it. Two pieces of advice together are a cause of their own.
 
     Returns
     -------
     causes : list of Cause
-        Too little I/O to matter comes first, then advice that saves time, the largest expected
-        gain first, then advice whose gain is unsure. Causes without a known gain follow by their
-        level, and advice that makes the run slower is the last.
+        By the seconds that each could save: as predicted, else at most, as the log tells. Advice
+        that makes the run slower, and causes with next to no time at stake, are the last.
     others : list of dict
         The findings that are no cause: good practice and facts.
     """
-    by_code = {finding["code"]: finding for finding in findings}
+    by_code = {finding["code"]: finding for finding in checks["findings"]}
     advised = {code for one in advice if len(one["keys"]) == 1 for code in one["codes"]}
     causes = [
         Cause(tuple(by_code[code] for code in one["codes"] if code in by_code), one)
         for one in advice
     ]
-    rest = [finding for finding in findings if finding["code"] not in advised]
-    causes += [Cause((finding,), None) for finding in rest if is_important(finding)]
-    return sorted(causes, key=_place), [each for each in rest if not is_important(each)]
+    for each in checks["causes"]:
+        rest = tuple(by_code[code] for code in each["codes"] if code in by_code.keys() - advised)
+        if rest:
+            causes.append(Cause(rest, None, each["cause"]))
+    others = [
+        each
+        for code, each in by_code.items()
+        if each["importance"] == "none" and code not in advised
+    ]
+    judged = [replace(each, importance=_importance(each, checks["verdict"])) for each in causes]
+    return sorted(judged, key=_place), others
 
 
-def _place(cause: Cause) -> tuple[int, float, int]:
-    levels = [LEVELS.index(finding["level"]) for finding in cause.findings]
-    level = min(levels, default=len(LEVELS))
-    if any(finding["code"] == NOTHING_ELSE_MATTERS for finding in cause.findings):
-        return _NOTHING_ELSE, 0.0, level
-    if cause.advice is None:
-        return _NO_GAIN, 0.0, level
-    saved = cause.advice["saved_seconds"]
-    return _PLACES[cause.advice["verdict"]], -saved["expected"] if saved else 0.0, level
+def _importance(cause: Cause, verdict: _Record | None) -> Importance | None:
+    """Judge a cause by its predicted saving, if that and the run time are known."""
+    saved = cause.predicted_seconds
+    if saved is not None and verdict is not None and verdict["run_seconds"]:
+        part = max(saved, 0.0) / verdict["run_seconds"]
+        return importance_of_share(part, verdict["major_share"], verdict["minor_share"])
+    found = [each["importance"] for each in cause.findings]
+    return min(found, key=IMPORTANCES.index, default=None)
+
+
+def _place(cause: Cause) -> tuple[bool, bool, float]:
+    seconds = cause.predicted_seconds
+    if seconds is None:
+        seconds = (cause.worst or {}).get("seconds_at_stake") or 0.0
+    return cause.is_negligible, cause.is_slower, -max(seconds, 0.0)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from ioncast.insights.checks.registry import NOTHING_ELSE_MATTERS
-from ioncast.insights.checks.values import LEVELS
+from ioncast.insights.checks.values import IMPORTANCES
 from ioncast.insights.figures.laid_out import Figure
+from ioncast.insights.findings.text import stake_in_words, verdict_in_words
 from ioncast.service.pages.causes.ranked_causes import Cause, ranked
 from ioncast.service.pages.figures import gain_figure
-from ioncast.service.pages.shown_insights import FindingShown, finding_shown, in_levels
+from ioncast.service.pages.shown_insights import FindingShown, finding_shown
 from ioncast.service.pages.shown_prediction import point_of
 from ioncast.service.sandbox.insight_documents import with_advice
 from ioncast_base.wording import counted, in_digits
@@ -36,7 +35,8 @@ _TOGETHER = "Follow both pieces of advice at the same time."
 _UNASKED = {
     ("own_files",): (
         "Processes share a file",
-        "Give each process a file of its own. No check asks for this; either may be faster.",
+        "Give each process a file of its own. No check asks for this; either may be faster. Many"
+        " files burden the metadata servers when they are created, and when they are read later.",
     ),
     ("one_file",): (
         "Each process has files of its own",
@@ -127,19 +127,25 @@ class CausesShown:
 
     Attributes
     ----------
+    verdict : str
+        Sentences about the time that I/O takes, and about its bandwidth; empty if not known.
     conclusion : str
         The advice that would help most, in a sentence.
     problem : str or None
         The reason why no gain is known, as a clause.
     causes : tuple of CauseShown
         The causes, as `ranked` sorts them.
+    negligible : tuple of CauseShown
+        Those with next to no time at stake.
     others : tuple of FindingShown
         The findings that are no cause.
     """
 
+    verdict: str
     conclusion: str
     problem: str | None
     causes: tuple[CauseShown, ...]
+    negligible: tuple[CauseShown, ...]
     others: tuple[FindingShown, ...]
 
 
@@ -153,36 +159,67 @@ def causes_shown(checks: Mapping[str, Any] | None, advice: Mapping[str, Any] | s
     advice : mapping or str
         The advice, as `ioncast advise --format json` prints it, or the reason why nothing is known.
     """
-    findings = [] if checks is None else with_advice(checks)["findings"]
     known: Mapping[str, Any] = {"advice": []} if isinstance(advice, str) else advice
-    causes, others = ranked(findings, known["advice"])
+    nothing: dict[str, Any] = {"findings": [], "causes": [], "verdict": None}
+    checked = nothing if checks is None else with_advice(checks)
+    causes, others = ranked(checked, known["advice"])
+    causes = [_without_losses(each, causes) for each in causes]
+    verdict = "" if checks is None else f"{verdict_in_words(checks['verdict'])} {_beside(known)}"
     return CausesShown(
-        conclusion=_conclusion(causes, has_checks=checks is not None),
+        verdict=verdict.strip(),
+        conclusion=_conclusion(causes),
         problem=advice if isinstance(advice, str) else None,
-        causes=tuple(_cause(cause, known) for cause in causes),
+        causes=tuple(_cause(each, known) for each in causes if not each.is_negligible),
+        negligible=tuple(_cause(each, known) for each in causes if each.is_negligible),
         others=tuple(map(finding_shown, others)),
     )
 
 
-def _conclusion(causes: Sequence[Cause], *, has_checks: bool) -> str:
-    levels = Counter(
-        finding["level"]
-        for cause in causes
-        if cause.advice is None or len(cause.advice["keys"]) == 1
+def _without_losses(cause: Cause, causes: Sequence[Cause]) -> Cause:
+    """Leave out advice that another cause shows to make the run slower."""
+    if cause.is_slower:
+        return cause
+    losses = {
+        each["key"]
+        for other in causes
+        if other.is_slower
+        for finding in other.findings
+        for each in finding["advice"]
+    }
+    kept = [
+        {**finding, "advice": [each for each in finding["advice"] if each["key"] not in losses]}
         for finding in cause.findings
+    ]
+    return replace(cause, findings=tuple(kept))
+
+
+def _beside(known: Mapping[str, Any]) -> str:
+    """Compare the run with the best number of I/O nodes, as far as benchmarks tell."""
+    today: Mapping[str, Any] | None = known.get("today")
+    points = [] if today is None else list(_by_number(today).values())
+    if not points:
+        return ""
+    best = max(points, key=lambda point: point.bandwidth_mib_s.mean)
+    band = best.bandwidth_mib_s
+    return (
+        f"The benchmarks of this system tell {in_digits(band.mean)} MiB/s"
+        f" ({in_digits(band.p10)} to {in_digits(band.p90)}) for the same I/O with"
+        f" {counted(best.io_nodes, 'I/O node')}, their best number."
     )
-    said = in_levels(levels) if has_checks else ""
-    if any(
-        finding["code"] == NOTHING_ELSE_MATTERS for cause in causes for finding in cause.findings
-    ):
-        return f"This run has so little I/O that nothing below matters for its run time. {said}"
-    advice = [cause.advice for cause in causes if cause.advice is not None]
+
+
+def _conclusion(causes: Sequence[Cause]) -> str:
+    advice = [
+        cause.advice for cause in causes if cause.advice is not None and not cause.is_negligible
+    ]
     best = next((one for one in advice if one["verdict"] == "faster"), None)
     if best is not None:
-        return f"Most would help: {best['name']}, which {best['sentence']}. {said}".rstrip()
+        return (
+            f"Most would help, as far as benchmarks tell: {best['name']}, which {best['sentence']}."
+        )
     if any(one["saved_seconds"] for one in advice):
-        return f"No advice that could be predicted is sure to save time. {said}".rstrip()
-    return said
+        return "No advice that could be predicted is sure to save time."
+    return ""
 
 
 def _cause(cause: Cause, known: Mapping[str, Any]) -> CauseShown:
@@ -197,14 +234,16 @@ def _cause(cause: Cause, known: Mapping[str, Any]) -> CauseShown:
         measure = [_command(one) for one in advice["measure"]]
     is_pair = advice is not None and len(advice["keys"]) > 1
     title, to_do = _named(found, advice)
+    if cause.name:
+        title = _capital(cause.name)
     return CauseShown(
         title=title,
         codes=", ".join(finding.record["code"] for finding in found),
         findings=() if is_pair else tuple(found),
         advice=to_do,
         details=_each_once(() if is_pair else (line for each in found for line in each.details)),
-        style=_STYLES[advice["verdict"]] if advice else "",
-        gain=_gain(advice) if advice else "",
+        style=_STYLES[advice["verdict"]] if advice and advice["saved_seconds"] else "info",
+        gain=_gain(cause),
         name=advice["name"] if advice else "",
         sentence=advice["sentence"] if advice and advice["saved_seconds"] else "",
         notes=tuple(_notes(advice)) if advice else (),
@@ -218,7 +257,7 @@ def _cause(cause: Cause, known: Mapping[str, Any]) -> CauseShown:
 
 
 def _severity(finding: FindingShown) -> int:
-    return LEVELS.index(finding.record["level"])
+    return IMPORTANCES.index(finding.record["importance"])
 
 
 def _named(
@@ -240,15 +279,16 @@ def _each_once(items: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def _gain(advice: Mapping[str, Any]) -> str:
-    saved = advice["saved_seconds"]
-    if saved is None:
-        return "gain not known"
-    if advice["verdict"] == "slower":
-        return f"takes {in_digits(-saved['expected'])} s more"
-    if advice["verdict"] == "unsure":
-        return "gain unsure"
-    return f"saves {in_digits(saved['expected'])} s"
+def _gain(cause: Cause) -> str:
+    """Say how many seconds a cause could save: as predicted, else at most."""
+    advice, seconds = cause.advice, cause.predicted_seconds
+    if advice is not None and seconds is not None:
+        if advice["verdict"] == "slower":
+            return f"takes {in_digits(-seconds)} s more"
+        return "gain unsure" if advice["verdict"] == "unsure" else f"saves {in_digits(seconds)} s"
+    if cause.worst is not None:
+        return stake_in_words(cause.worst)
+    return "gain not known"
 
 
 def _notes(advice: Mapping[str, Any]) -> Iterator[str]:

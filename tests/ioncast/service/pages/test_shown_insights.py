@@ -1,8 +1,7 @@
-"""Stored insights become sentences of a page, also those of older versions."""
+"""Stored insights become sentences of a page."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -12,28 +11,26 @@ from ioncast.service.pages.shown_insights import (
     FindingShown,
     InsightsShown,
     finding_shown,
-    in_levels,
     insights_shown,
 )
-from ioncast.service.sandbox.insight_documents import VERSION, with_advice
+from ioncast.service.sandbox.insight_documents import with_advice
 
 MANY_FILES = [{"path": f"/data/{n}", "layer": "MPIIO"} for n in range(20)]
 
 
 def finding(code: str, level: str, **told: Any) -> dict[str, Any]:
-    usual = {"title": code, "sentence": "it is so", "source": "a paper", "thresholds": {}}
+    usual: dict[str, Any] = {"title": code, "sentence": "it is so", "source": "a paper"}
+    usual |= {"importance": "major", "thresholds": {}}
     lists: dict[str, Any] = {"numbers": {}, "files": [], "ranks": [], "advice": []}
     return {"code": code, "level": level, **usual, **lists, **told}
 
 
-def shown(version: int = VERSION, **changes: Any) -> InsightsShown:
+def shown(**changes: Any) -> InsightsShown:
     checks = {"libraries": ["hdf5"], "unknown": {}, "warnings": [], "left_out": {}}
     job = {"command": "app -x", "run_seconds": 100.0, "darshan": "3.5.0", "modules": []}
     run = {"job": job, "tables": [], "not_recorded": [], "warnings": [], "left_out": {}}
     run |= {"file_count": 20, "files": MANY_FILES}
-    return insights_shown(
-        run | changes.pop("run", {}), {**checks, "findings": [], **changes}, version
-    )
+    return insights_shown(run | changes.pop("run", {}), {**checks, "findings": [], **changes})
 
 
 def arranged(code: str, level: str, **told: Any) -> FindingShown:
@@ -45,24 +42,21 @@ def arranged(code: str, level: str, **told: Any) -> FindingShown:
 
 
 @pytest.mark.parametrize(
-    ("levels", "summary"),
+    ("importance", "level", "tag", "style"),
     [
-        ("", "No check found anything harmful."),
-        ("OK INFO", "No check found anything harmful."),
-        ("WARN", "1 finding may be harmful."),
-        ("HIGH OK", "1 finding is very likely harmful."),
-        ("HIGH HIGH WARN WARN WARN", "2 findings are very likely harmful, 3 may be harmful."),
+        ("major", "HIGH", "major", "bad"),
+        ("minor", "WARN", "minor", "warn"),
+        ("unknown", "HIGH", "unknown", "info"),
+        ("negligible", "HIGH", "negligible", "info"),
+        ("none", "OK", "OK", "good"),
+        ("none", "INFO", "INFO", "info"),
     ],
 )
-def test_a_sentence_counts_the_harmful_findings(levels: str, summary: str) -> None:
-    assert in_levels(Counter(levels.split())) == summary
-
-
-@pytest.mark.parametrize(
-    ("level", "style"), [("HIGH", "bad"), ("WARN", "warn"), ("OK", "good"), ("INFO", "info")]
-)
-def test_a_finding_has_the_colour_of_its_level(level: str, style: str) -> None:
-    assert arranged("P06", level).style == style
+def test_a_finding_has_the_colour_of_its_importance(
+    importance: str, level: str, tag: str, style: str
+) -> None:
+    found = arranged("P06", level, importance=importance)
+    assert (found.tag, found.style) == (tag, style)
 
 
 def test_advice_is_completed_with_the_snippet_of_the_library_that_the_run_uses_first() -> None:
@@ -112,7 +106,7 @@ def test_layers_of_files_have_the_names_that_tables_have() -> None:
 def test_a_finding_names_its_source_its_thresholds_and_ranks() -> None:
     found = arranged("D02", "HIGH", thresholds={"least_count": 1000}, ranks=list(range(9)))
     assert found.details == (
-        "Source: a paper.",
+        "Published level: HIGH. Source: a paper.",
         "Thresholds: least_count 1,000.",
         "Ranks: 0, 1, 2, 3, 4, 5, 6, 7 and 1 other.",
     )
@@ -131,9 +125,3 @@ def test_missing_data_are_told_once() -> None:
 def test_checks_that_lack_the_same_data_share_a_line() -> None:
     found = shown(unknown={"D03": "no trace", "I04": "no OSTs", "I05": "no trace"})
     assert found.unknown == {"no trace": "D03, I05", "no OSTs": "I04"}
-
-
-def test_findings_of_an_older_version_say_so() -> None:
-    assert shown().notes == []
-    [note] = shown(version=VERSION - 1).notes
-    assert note.startswith("an older version of ioncast evaluated this log; send it again")

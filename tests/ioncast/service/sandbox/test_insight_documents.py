@@ -61,11 +61,6 @@ def test_documents_that_are_too_large_lose_no_hints() -> None:
     assert hints_from(document).kept == {FilesOfKind("read", "POSIX", "shared"): 0.25}
 
 
-def test_documents_of_version_1_have_the_codes_of_their_findings() -> None:
-    document = {"findings": [{"code": "P05", "level": "HIGH"}, {"code": "M02", "level": "WARN"}]}
-    assert hints_from(document) == Hints(frozenset({"P05", "M02"}))
-
-
 @pytest.mark.parametrize("codes", [frozenset[str](), frozenset({"P09"})])
 def test_hints_survive_json(codes: frozenset[str]) -> None:
     made = written({}, {"findings": []}, Hints(codes))
