@@ -33,8 +33,8 @@ CAUSES = {
     "metadata": ("P17", "I02"),
     "stdio": ("S01",),
     "redundant traffic": ("P09", "P10"),
-    "imbalance": ("P18", "P19", "P21", "P22", "D01", "D02", "D03"),
-    "independent calls": ("M02", "M03"),
+    "imbalance": ("P18", "P19", "P21", "P22", "D01", "D02", "D03", "I08", "I09"),
+    "independent calls": ("M02", "M03", "I07"),
     "phases": ("I05",),
     "stripes": ("I03", "I04"),
     "blocking calls": ("M06", "M07"),
@@ -109,15 +109,12 @@ def ask_ioncast(log: str, path: Path) -> Answer:
     )
     seconds = time.monotonic() - start
     [record] = json.loads(run.stdout)
-    findings = record["findings"]
-    if any(one["code"] == "I06" for one in findings):
-        return Answer(log, "ioncast", (), is_major=False, seconds=seconds)
-    codes = [one["code"] for one in findings if one["level"] in {"HIGH", "WARN"}]
+    shown = [one for one in record["causes"] if one["importance"] != "negligible"]
     return Answer(
         log,
         "ioncast",
-        causes_of(codes),
-        is_major=any(one["level"] == "HIGH" for one in findings),
+        causes_of([one["codes"][0] for one in shown]),
+        is_major=any(one["importance"] == "major" for one in shown),
         seconds=seconds,
     )
 
