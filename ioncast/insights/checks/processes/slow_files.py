@@ -109,24 +109,26 @@ def slow_servers(case: Case) -> Finding | None:
 
 def _of_ranks(case: Case) -> tuple[Ints, Floats, Floats]:
     """The time and the bytes of each process in files that only it uses."""
-    facts = case.facts
-    count = facts.run.processes
-    seconds, moved = np.zeros(count), np.zeros(count)
-    for layer in facts.layers.values():
+    nothing = np.zeros(0)
+    columns: list[tuple[Ints, Floats, Floats]] = [(nothing.astype(np.int64), nothing, nothing)]
+    for layer in case.facts.layers.values():
         rows = _own_rows(case, layer)
         together = layer.reads.seconds + layer.writes.seconds + layer.metadata_seconds
-        np.add.at(seconds, layer.rank[rows], np.minimum(together[rows], LONGEST_SECONDS))
-        np.add.at(moved, layer.rank[rows], (layer.reads.bytes + layer.writes.bytes)[rows])
+        own = (layer.reads.bytes + layer.writes.bytes).astype(np.float64)
+        columns.append((layer.rank[rows], np.minimum(together[rows], LONGEST_SECONDS), own[rows]))
+    rank, took, bytes_ = (np.concatenate(each) for each in zip(*columns, strict=True))
+    ranks, place = np.unique(rank, return_inverse=True)
+    seconds: Floats = np.bincount(place, took, len(ranks)).astype(np.float64)
+    moved: Floats = np.bincount(place, bytes_, len(ranks)).astype(np.float64)
     # Rank 0 often has a log file beside the data of all.
-    ranks = np.flatnonzero(moved)
-    return ranks, seconds[ranks], moved[ranks]
+    has_data = moved > 0
+    return ranks[has_data].astype(np.int64), seconds[has_data], moved[has_data]
 
 
 def _own_rows(case: Case, layer: Layer) -> Bools:
     """Select the records of files that one process uses, at their highest layer."""
-    files, run = case.facts.files, case.facts.run
-    is_rank = (layer.rank >= 0) & (layer.rank < run.processes)
-    found: Bools = files.highest(layer) & is_rank & (files.processes[layer.file] == 1)
+    files = case.facts.files
+    found: Bools = files.highest(layer) & ~layer.is_reduced & (files.processes[layer.file] == 1)
     return found
 
 

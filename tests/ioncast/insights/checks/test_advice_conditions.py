@@ -42,10 +42,7 @@ def test_all_conditions_of_advice_exist() -> None:
     ],
 )
 def test_a_run_fulfils_a_condition(
-    condition: str,
-    records: Sequence[CounterRecord],
-    others: Sequence[CounterRecord],
-    tmp_path: Path,
+    condition: str, records: Records, other_records: Records, tmp_path: Path
 ) -> None:
     advice = Advice("key", "do it", needs=(condition,))
     log, other = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,17 @@ from ioncast.insights.findings.findings_page import write_findings
 from ioncast.insights.findings.rows import to_rows
 from ioncast.insights.findings.sarif import to_sarif
 from ioncast.insights.findings.text import to_text
+from ioncast.insights.findings.worst_runs import RunsSeen, summary_text, to_summary
 from ioncast_base.errors import IoncastError
 from summario.reading.layouts import layout_of, newest_version
 from summario.reading.log import read_log
 from summario.runs.logs_of_run import run_of
+from tests.support.checking import check_log
 from tests.support.examples import examples
 from tests.support.log_bytes import dxt_bytes, lustre_bytes_1
-from tests.support.records import CounterRecord, counter_record, write_log
+from tests.support.records import CounterRecord, counter_record, posix_record, write_log
 
+_ROUNDING = 1e-9
 PATHS = ("/scratch/a", "/scratch/b.h5", "/proc/c", "<STDOUT>")
 MODULES = ("POSIX", "MPI-IO", "STDIO")
 COUNTERS = {
@@ -107,6 +111,18 @@ def logs(draw: st.DrawFn, folder: Path) -> Path:
     )
 
 
+def test_a_run_of_any_number_of_processes_needs_no_more_memory(tmp_path: Path) -> None:
+    """An array with an entry for each of 2**31 - 1 processes would need 16 GiB."""
+    record = posix_record("/f", 0, WRITES=4, BYTES_WRITTEN=1 << 24, F_WRITE_TIME=9)
+    log = write_log(tmp_path / "a.darshan", [record], nprocs=(1 << 31) - 1)
+    tracemalloc.start()
+    try:
+        assert check_log(log).verdict.write_seconds == 9
+        assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.filterwarnings("error")
 @settings(
     max_examples=examples(500),
@@ -131,9 +147,17 @@ def test_no_log_breaks_a_check_or_its_words(data: st.DataObject, tmp_path: Path)
         assert found.finding.thresholds.keys() <= vars(Thresholds()).keys()
         assert len(found.finding.files) <= MOST_FILES
         assert len(found.finding.ranks) <= MOST_RANKS
+        assert found.seconds_at_stake is None or found.seconds_at_stake >= 0
+        assert found.share_of_run is None or found.share_of_run <= 1 + _ROUNDING
+    verdict = checked.verdict
+    assert 0 <= verdict.at_stake_seconds <= verdict.io_seconds * (1 + _ROUNDING)
     record = to_record(run.name, checked, facts)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     json.dumps(to_sarif([record], own_checks(), Thresholds()), allow_nan=False)
     assert len(list(to_rows(record))) == len(checked.findings) + len(checked.unknown)
     assert to_text(record)
+    seen = RunsSeen()
+    seen.add(record)
+    json.dumps(to_summary(seen), allow_nan=False)
+    assert summary_text(seen)
     write_findings(tmp_path / "page.html", [record])
