@@ -20,6 +20,8 @@ from experiments.held_back import phase_of
 from experiments.shipped import TESTBED
 from predictor.what_if.changes import collective, larger, one_file, own_files
 
+pytestmark = pytest.mark.slow
+
 KNOWN = named_curves(read(TESTBED))
 CURVES = tuple(KNOWN.values())
 KIB = 1 << 10

@@ -14,6 +14,8 @@ from summario.reading.pydarshan import import_pydarshan
 from tests.summario.test_phases_command import FIXTURES, run
 from tests.support.examples import examples
 
+pytestmark = pytest.mark.slow
+
 LOG = FIXTURES / "multiphase.darshan"
 OTHER_OPINION = "read it with ioncast's reader"
 

@@ -23,6 +23,8 @@ from predictor.model.gaussian import Hyperparameters
 from predictor.model.summary import Shown, reaches, to_json, to_text
 from predictor.model.system_model import Knowledge, Model
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 PATTERN = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)
 REQUESTS = (1 << 16, 1 << 18, MIB, 4 * MIB)

@@ -20,6 +20,8 @@ from ior_configs import IorConfig
 from tests.predictor.verification.conftest import FIXTURES, Programs, leaves_log
 from tests.support.command import killed_at_the_end, run_ioncast
 
+pytestmark = pytest.mark.slow
+
 PLAIN = FIXTURES / "variations/plain.darshan"
 READ = FIXTURES / "variations/read.darshan"
 Make = Callable[[str], Programs]

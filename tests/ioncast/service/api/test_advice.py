@@ -16,6 +16,8 @@ from ioncast.service.settings import Settings
 from tests.support.command import run_ioncast
 from tests.support.traced import traced_log
 
+pytestmark = pytest.mark.slow
+
 TESTBED = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed"
 PERIODIC = TESTBED / "logs" / "periodic-ionodes0.darshan"
 SYSTEM = "testbed"

@@ -31,6 +31,8 @@ from tests.support.examples import examples
 from tests.support.log_bytes import write_modules
 from tests.support.traced import traced_log
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[4]
 TESTBED = ROOT / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"

@@ -27,6 +27,8 @@ from summario.reading.log import read_log
 from summario.runs.logs_of_run import run_of
 from tests.summario.phases.test_rules import posix
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[4]
 ONE_JOB = ROOT / "tests" / "summario" / "fixtures" / "programs"
 FORKED = sorted(ONE_JOB.glob("fork-workers-*.darshan"))

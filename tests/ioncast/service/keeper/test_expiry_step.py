@@ -28,7 +28,7 @@ from predictor.validation.monthly_errors import monthly_errors, months_to_json
 from tests.support.history import DECISION, put_decisions, put_outcome
 
 DAY_S = 86_400
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 CURVE = ((0, 40.0, 30.0, 50.0), (4, 60.0, 50.0, 70.0))
 # System, I/O nodes, MiB/s and month of the report. Nothing is expected with 2 I/O nodes.

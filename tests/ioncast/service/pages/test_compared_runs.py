@@ -27,6 +27,8 @@ from tests.ioncast.service.pages.test_insights_on_pages import BROWSER, EVIL, pa
 from tests.ioncast.service.pages.test_views import figures
 from tests.summario.phases.test_rules import KIB, posix
 
+pytestmark = pytest.mark.slow
+
 # Genuine runs of IOR.
 LOGS = Path(__file__).resolve().parents[3] / "predictor/verification/fixtures/again"
 FIRST, SECOND = LOGS / "mpiio-coll-block.darshan", LOGS / "mpiio-strided.darshan"

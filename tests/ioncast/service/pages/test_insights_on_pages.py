@@ -25,6 +25,8 @@ from ioncast_base.wording import in_digits
 from tests.summario.phases.test_rules import KIB, posix
 from tests.support.command import run_ioncast
 
+pytestmark = pytest.mark.slow
+
 # The Accept header of a browser.
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 EVIL = (

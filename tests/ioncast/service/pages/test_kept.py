@@ -36,6 +36,8 @@ from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 LOGS = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed" / "logs"
 LOG = LOGS / "hacc-io-ionodes0.darshan"
 ANOTHER = LOGS / "multiphase-ionodes4.darshan"

@@ -49,6 +49,8 @@ from ioncast_base.wording import in_digits, in_words
 from summario.reading.log import read_log
 from tests.support.traced import traced_log
 
+pytestmark = pytest.mark.slow
+
 TESTBED = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 # The Accept header of a browser.

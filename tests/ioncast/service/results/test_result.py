@@ -22,6 +22,8 @@ from ioncast.service.settings import Settings
 from ioncast_base.errors import UnknownNameError
 from tests.support.command import run_ioncast
 
+pytestmark = pytest.mark.slow
+
 LOGS = Path(__file__).resolve().parents[4] / "experiments/data/testbed/logs"
 
 
