@@ -69,8 +69,8 @@ def test_the_table_begins_with_a_verdict_and_the_cause_that_costs_most(log: Path
     assert lines[0] == f"{log}: 4 processes, job 4242"
     assert " ".join(lines[2:5]) == (
         "I/O and metadata take 15 s of 100 s run time (15%) in a process on average: write 13 s,"
-        " metadata 2 s. All processes move 488 KiB, 0.0318 MiB/s in this time. At most 12 s (12% of"
-        " the run time) could be saved by other I/O."
+        " metadata 2 s. All processes move 488 KiB, 0.0318 MiB/s in this time. Of it at most 12 s"
+        " (12% of the run time) are at stake, as far as the log tells."
     )
     assert lines[6:9] == [
         "MAJOR    Small requests: at most 12 s, 12% of the run time",
@@ -106,7 +106,7 @@ def test_several_runs_are_summed_up(log: Path, clean: Path) -> None:
     """Of 100 s of 4 processes (0.111 core-hours) 12 s are at stake."""
     shown = run_ioncast("check", log, clean).stdout
     assert shown.startswith(
-        "2 runs with 0.111 core-hours, of which at most 0.0133 (12%) could be saved by other I/O\n"
+        "2 runs with 0.111 core-hours, of which at most 0.0133 (12%) are at stake\n"
     )
     rows = [line.split() for line in shown.splitlines()]
     assert ["0.0133", "12%", "small", "requests", str(log)] in rows

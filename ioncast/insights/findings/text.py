@@ -94,12 +94,11 @@ def verdict_in_words(verdict: Record) -> str:
             f"All processes move {size(verdict['bytes'])}, {in_digits(rate)} MiB/s in this time."
         )
     saved = verdict["seconds_at_stake"]
+    part = f" ({share_in_words(verdict['share_of_run'])})" if run else ""
     lines.append(
-        f"At most {in_digits(saved)} s"
-        f"{' (' + share_in_words(verdict['share_of_run']) + ')' if run else ''} could be saved by"
-        " other I/O."
+        f"Of it at most {in_digits(saved)} s{part} are at stake, as far as the log tells."
         if saved
-        else "The checks find no time that could be saved."
+        else "The log tells of no time that is at stake."
     )
     return " ".join(lines)
 

@@ -139,7 +139,7 @@ def summary_text(seen: RunsSeen) -> str:
     part = percent(share(seen.core_hours_at_stake, seen.core_hours))
     head = (
         f"{counted(seen.runs, 'run')} with {in_digits(seen.core_hours)} core-hours, of which"
-        f" at most {in_digits(seen.core_hours_at_stake)} ({part}) could be saved by other I/O"
+        f" at most {in_digits(seen.core_hours_at_stake)} ({part}) are at stake"
     )
     if not seen.worst:
         return head

@@ -219,7 +219,7 @@ def test_of_too_little_io_all_causes_are_folded(
 ) -> None:
     """The log has 0.25 s of I/O in 100 s."""
     told = words(drop(client, small_writes(tmp_path)))
-    assert "(less than 1% of the run time) could be saved by other I/O." in told
+    assert "(less than 1% of the run time) are at stake, as far as the log tells." in told
     assert re.search(r"\d causes? with next to no time at stake", told)
 
 
