@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ioncast.insights.checks.values import MOST_FILES, Case, FileShare
 from ioncast.insights.facts.values import Bools, Floats, Ints, Layer, share
-from ioncast_base.kinds import OPERATIONS, Operation
+from ioncast_base.kinds import Operation
 
 # The rate of fewer bytes is that of a cache.
 _BYTES_OF_A_RATE = 1 << 24
@@ -44,9 +44,8 @@ def time_of_requests(
     all_ = layer.of_files(layer.of(operation).requests)
     shares = np.zeros(len(of_files))
     shares[layer.used_files] = concerned / np.maximum(all_, 1)
-    seconds = case.times.part(layer.api, operation, shares)
-    seconds[OPERATIONS.index(operation)] *= _saved_at_the_rate_of(case, operation, of_files == 0)
-    return seconds
+    saved = _saved_at_the_rate_of(case, operation, of_files == 0)
+    return case.times.part(layer.api, operation, np.minimum(shares, saved))
 
 
 def _saved_at_the_rate_of(case: Case, operation: Operation, files: Bools) -> Floats | float:
@@ -59,9 +58,10 @@ def _saved_at_the_rate_of(case: Case, operation: Operation, files: Bools) -> Flo
     known = moved[files].sum()
     if known < _BYTES_OF_A_RATE or not took[files].sum():
         return 1.0
-    at_rate = moved * took[files].sum() / known
-    saved: Floats = np.where(at_rate < took, 1 - at_rate / np.where(took > 0, took, 1), 1.0)
-    return saved
+    at_rate = moved * (took[files].sum() / known)
+    is_faster = at_rate < took
+    left: Floats = np.divide(at_rate, took, out=np.zeros_like(took), where=is_faster)
+    return 1 - left
 
 
 def worst_files(

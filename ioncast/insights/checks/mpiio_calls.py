@@ -13,6 +13,7 @@ from ioncast.insights.checks.values import Case, Find, Finding
 from ioncast.insights.facts.interleaving import differs_from_calls, interleaved_files
 from ioncast.insights.facts.values import Bools, Floats, Ints, Layer, total
 from ioncast_base.kinds import OPERATIONS, Operation
+from summario.reading.dxt import DXT_MODULES
 
 
 def no_mpiio(case: Case) -> Finding | None:
@@ -122,7 +123,9 @@ def only_blocking(case: Case, operation: Operation) -> Finding | None:
     blocking = total(calls.independent) + total(calls.collective)
     if not blocking or calls.nonblocking.any() or calls.split.any():
         return None
-    hidden = hidden_seconds(case.facts, case.times, operation, case.trace_phases.get("MPIIO"))
+    is_whole = not case.facts.run.is_partial(*DXT_MODULES.values())
+    traced = case.trace_phases.get("MPIIO") if is_whole else None
+    hidden = hidden_seconds(case.facts, case.times, operation, traced)
     where = np.zeros_like(case.times.seconds, bool)
     where[OPERATIONS.index(operation), layer.used_files] = True
     return Finding(

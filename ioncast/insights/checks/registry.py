@@ -11,6 +11,8 @@ from importlib.resources import files
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from ioncast.insights.checks import (
     alignment,
     mpiio_calls,
@@ -191,6 +193,7 @@ def _evaluated_safely(check: Check, case: Case) -> Applied | Unknown | str | Non
         result = _evaluated(check, case)
         if isinstance(result, Applied):
             _check_finding(check, result.finding)
+            _check_time(case, result.finding)
         elif result is not None and not isinstance(result, Unknown):
             raise TypeError(f"it returned {type(result).__name__}, not Finding, Unknown or None")
     except Exception as error:
@@ -211,6 +214,17 @@ def _check_finding(check: Check, finding: Finding) -> None:
             )
         if isinstance(number, float) and not isfinite(number):
             raise ValueError(f"the number {name!r} is not finite")
+
+
+def _check_time(case: Case, finding: Finding) -> None:
+    """Raise an error for seconds at stake that cannot be added up with others."""
+    seconds, shape = finding.at_stake, case.times.seconds.shape
+    if seconds is None:
+        return
+    if np.shape(seconds) != shape:
+        raise ValueError(f"at_stake has the shape {np.shape(seconds)}, not {shape}")
+    if not (np.isfinite(seconds) & (np.asarray(seconds) >= 0)).all():
+        raise ValueError("at_stake has numbers that are negative or not finite")
 
 
 def _loaded(point: EntryPoint) -> Check | str:

@@ -37,14 +37,16 @@ def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
         thresholds={"repeated_factor": limit},
         files=worst,
         variant=variant,
-        at_stake=case.times.part("POSIX", operation, _repeated_shares(case, files, moved, touched)),
+        at_stake=case.times.part(
+            "POSIX", operation, _repeated_shares(case, files[is_repeated], factor[is_repeated])
+        ),
     )
 
 
-def _repeated_shares(case: Case, files: Ints, moved: Ints, touched: Ints) -> Floats:
+def _repeated_shares(case: Case, files: Ints, factor: Floats) -> Floats:
     """The share of the bytes of each of `Facts.files` that was moved before."""
     found = np.zeros(len(case.facts.files))
-    found[files] = np.where(touched > 0, (moved - touched) / np.maximum(moved, 1), 0)
+    found[files] = 1 - 1 / factor
     return found
 
 

@@ -34,7 +34,7 @@ class ProcessTimes:
     run_seconds : float
         The run time; 0 if the log does not tell it.
     rank : int
-        The process with most time in records of its own; `NO_RANK` if no process has any.
+        The slowest process, if most of its time is in records of its own; else `NO_RANK`.
     is_mean : bool
         Whether most of the time is a mean over processes, because the log does not tell the
         slowest one.
@@ -76,8 +76,14 @@ class ProcessTimes:
         """Take the time above the mean of the processes of the same file, in some of the files."""
         return np.where(files, np.maximum(self.seconds - self.file_mean_seconds, 0), 0.0)
 
-    def above_run_mean(self) -> Floats:
-        """Take the time above the mean of all processes, in all files together."""
+    def above_run_mean(self, ranks: Ints | None = None) -> Floats:
+        """Take the time above the mean of all processes, in all files together.
+
+        With `ranks` it is 0 if the log tells that the slowest process is not among them: then the
+        run would not end earlier without them.
+        """
+        if ranks is not None and self.rank != NO_RANK and self.rank not in ranks:
+            return np.zeros_like(self.seconds)
         above = self.io_seconds - float(self.run_mean_seconds.sum())
         return self.spread(above, np.ones_like(self.seconds, bool))
 
@@ -113,11 +119,12 @@ def process_times_of(facts: Facts) -> ProcessTimes:
             file_mean[row, layer.used_files] += together / np.maximum(processes, 1)
             run_mean[row, layer.used_files] += together / facts.run.processes
             unknown += float((of_rows * weight)[~is_told].sum())
+    own = float(busy.seconds.max(initial=0.0))
     total, run_seconds = float(seconds.sum()), facts.run.run_seconds
     scale = min(run_seconds / total, 1.0) if run_seconds and total else 1.0
     return ProcessTimes(
         run_seconds=run_seconds,
-        rank=rank,
+        rank=rank if own > total / 2 else NO_RANK,
         is_mean=unknown > total / 2,
         layers={api: times * scale for api, times in layers.items()},
         seconds=seconds * scale,

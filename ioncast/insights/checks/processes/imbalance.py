@@ -41,7 +41,7 @@ def heavy_rank_0(case: Case) -> Result:
         numbers=numbers,
         thresholds={"rank_0_factor": limits.rank_0_factor, "rank_0_bytes": limits.rank_0_bytes},
         ranks=(0,),
-        at_stake=case.times.above_run_mean(),
+        at_stake=case.times.above_run_mean(np.zeros(1, np.int64)),
         variant=variant if others else f"{variant}_alone".strip("_"),
     )
 
@@ -80,7 +80,7 @@ def unbalanced_ranks(case: Case) -> Result:
         },
         thresholds={"mean_share": limits.mean_share, "deviations": limits.deviations},
         ranks=tuple(ranks.rank[named[:MOST_RANKS]].tolist()),
-        at_stake=case.times.above_run_mean(),
+        at_stake=case.times.above_run_mean(ranks.rank[named]),
     )
 
 

@@ -12,6 +12,7 @@ from ioncast.insights.facts.ost_use import OstPieces, pieces_on_osts
 from ioncast.insights.facts.slow_osts import slow_osts
 from ioncast.insights.facts.values import Bools, Facts, Floats, Ints, Layer
 from ioncast_base.limits import LONGEST_SECONDS
+from ioncast_base.visible_text import visible
 from ioncast_base.wording import listed
 
 # With fewer processes the median is the time of the slow one.
@@ -57,7 +58,7 @@ def slow_processes(case: Case) -> Finding | None:
         },
         files=named,
         ranks=tuple(slow[:MOST_RANKS].tolist()),
-        at_stake=case.times.above_run_mean(),
+        at_stake=case.times.above_run_mean(slow),
     )
 
 
@@ -144,7 +145,7 @@ def _where(facts: Facts, ranks: Ints, files: Ints) -> str:
     """Name the hosts of slow processes, or the OSTs of their files, if the log has them."""
     if (trace := facts.trace) is not None:
         hosts = {trace.hosts[index] for index in trace.host[np.isin(trace.rank, ranks)].tolist()}
-        names = sorted(hosts)
+        names = sorted(map(visible, hosts))
         return f"; on {_some(names)}" if names else ""
     pieces = pieces_on_osts(facts)
     if pieces is None:

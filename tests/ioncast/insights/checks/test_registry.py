@@ -144,6 +144,15 @@ def test_a_site_adds_the_check_of_the_documents(site: Path, log: Path) -> None:
             "check SITE1 of the site failed: ValueError: the number 'ratio' is not finite",
         ),
         (
+            ("case.times.seconds * is_home", "is_home"),
+            "check SITE1 of the site failed: ValueError: at_stake has the shape (1,), not (3, 1)",
+        ),
+        (
+            ("case.times.seconds * is_home", "-case.times.seconds"),
+            "check SITE1 of the site failed: ValueError: at_stake has numbers that are negative or"
+            " not finite",
+        ),
+        (
             ("return Finding(", "return repr("),
             "check SITE1 of the site failed: TypeError: repr() takes no keyword arguments",
         ),

@@ -81,6 +81,17 @@ def test_where_other_files_are_faster_small_requests_cost_the_difference(tmp_pat
     assert seconds(tmp_path, records, "P06") == pytest.approx(10 - 20 / (400 / 20))
 
 
+def test_a_part_of_the_requests_costs_at_most_its_part_of_the_time(tmp_path: Path) -> None:
+    """Half of the requests are small: 5 of 10 s, although other files would be 9 s faster."""
+    half = {"WRITES": 4000, "BYTES_WRITTEN": 20 * MIB, "SIZE_WRITE_1K_10K": 2000}
+    half["SIZE_WRITE_1M_4M"] = 2000
+    records = [
+        of_rank(0, "/small", **half, F_WRITE_TIME=10),
+        of_rank(0, "/large", **LARGE, F_WRITE_TIME=20),
+    ]
+    assert seconds(tmp_path, records, "P06") == pytest.approx(5)
+
+
 def test_where_other_files_are_slower_all_their_time_counts(tmp_path: Path) -> None:
     records = [
         of_rank(0, "/small", **SMALL, F_WRITE_TIME=1),
@@ -187,6 +198,15 @@ def test_a_rank_that_does_all_costs_its_time_above_the_mean_of_the_run(tmp_path:
     records = [of_rank(0, **LARGE, F_WRITE_TIME=40)]
     for code in ("D01", "D02"):
         assert seconds(tmp_path, records, code) == pytest.approx(40 - 40 / 4)
+
+
+def test_a_rank_that_is_not_the_slowest_costs_nothing(tmp_path: Path) -> None:
+    """Rank 0 moves most, but rank 1 takes longer; without rank 0 the run would end as late."""
+    records = [
+        of_rank(0, **LARGE | {"BYTES_WRITTEN": 800 * MIB, "WRITES": 200}, F_WRITE_TIME=20),
+        of_rank(1, **LARGE, F_WRITE_TIME=40),
+    ]
+    assert seconds(tmp_path, records, "D01") == 0
 
 
 def test_independent_calls_of_shared_files_cost_their_time(tmp_path: Path) -> None:
