@@ -106,22 +106,6 @@ def test_the_tests_and_names_of_the_recipes_exist() -> None:
         assert [name for name in names if name not in text] == []
 
 
-def test_the_changelog_has_the_newest_first_and_known_headings() -> None:
-    headings = re.findall(r"(?m)^(#+) (.*)$", (PROJECT / "CHANGELOG.md").read_text("utf-8"))
-    days = [text for level, text in headings if level == "###"]
-    assert days == sorted(days, reverse=True)
-    known = [
-        "To do at an upgrade",
-        "Added",
-        "Changed",
-        "Deprecated",
-        "Removed",
-        "Fixed",
-        "Security",
-    ]
-    assert {text for level, text in headings if level == "####"} <= set(known)
-
-
 def test_the_map_is_current() -> None:
     program = [sys.executable, PROJECT / "docs/make_map.py", "--check"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)

@@ -30,7 +30,6 @@ from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.read_fio import fio_measurements, is_fio
 from benchdb.measurements.restore import Origin, Repetition
 from benchdb.measurements.storing import Measurement, joined_note, unstorable
-from benchdb.store.older_rows import completed, said_by
 from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.kinds import FSYNCS
@@ -442,7 +441,7 @@ def _row_reader(source: Source) -> Callable[[Row], Measurement]:
             where=source.where,
             remedy="add the benchmark's IOR command line as column `command`",
         )
-    config_of_row = _config_reader(source, columns) if has_config else _command_reader(source)
+    config_of_row = _config_reader(source) if has_config else _command_reader(source)
 
     def read(row: Row) -> Measurement:
         return _measurement(
@@ -470,18 +469,9 @@ def _command_reader(source: Source) -> Callable[[Row], IorConfig]:
     )
 
 
-def _config_reader(source: Source, columns: set[str]) -> Callable[[Row], IorConfig]:
-    """The function that reads the configuration in a row's columns.
-
-    Exports before version 0008 have no column `conditions`, and an fsync of 0 or 1.
-    """
-    cells = _cells(_CONFIG_COLUMNS)
-    if "conditions" in columns:
-        return _memoised(cells, lambda row: _located(_config_of_row(row), source))
-    return _memoised(
-        lambda row: (cells(row), said_by(row.get("command"))),
-        lambda row: _located(_older_config(row), source),
-    )
+def _config_reader(source: Source) -> Callable[[Row], IorConfig]:
+    """The function that reads the configuration in a row's columns."""
+    return _memoised(_cells(_CONFIG_COLUMNS), lambda row: _located(_config_of_row(row), source))
 
 
 def _measurement(
@@ -546,16 +536,6 @@ def _config_of_row(row: Row) -> IorConfig:
         write=operation == "write",
         read=operation == "read",
     )
-
-
-def _older_config(row: Row) -> IorConfig:
-    """The configuration in a row without conditions, completed by its command."""
-    said = said_by(row.get("command"))
-    fsync = row.get("fsync")
-    if fsync in FSYNCS:
-        return replace(completed(_config_of_row(row), None, said), fsync=fsync)
-    at_end = flag_cell(row, "fsync") if fsync else None
-    return completed(_config_of_row(row | {"fsync": ""}), at_end, said)
 
 
 def _value(row: Row, column: Column[Any]) -> str | int:

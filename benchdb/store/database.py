@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
 
 ANOTHER = "name another database with --db or IONCAST_DB"
-NEWEST = "0021"
+NEWEST = "initial"
 # The key of PostgreSQL's advisory lock; every ioncast must use the same number.
 _WRITERS_LOCK = 0x10CA57
 # SQLSTATE codes for writing in a read-only transaction, and for missing privileges.

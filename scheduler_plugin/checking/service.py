@@ -66,8 +66,7 @@ def gather_service(address: str, token: str) -> Service:
         str(state.get("database")),
         tuple(one["name"] for one in systems if one["imports"]),
         is_open,
-        # A service of an older version does not tell it.
-        {one["name"]: one for one in systems if one.get("untried")},
+        {one["name"]: one for one in systems if one["untried"]},
     )
 
 

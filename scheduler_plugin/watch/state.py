@@ -14,7 +14,7 @@ from ioncast_base.errors import InputError
 from scheduler_plugin.locks import locked_file
 
 Kind = Literal["trace", "outcome"]
-_VERSION = 2
+_VERSION = 3
 _PATIENCE_S = 5.0
 _SCHEMA = """
 CREATE TABLE jobs (
@@ -24,6 +24,7 @@ CREATE TABLE jobs (
     PRIMARY KEY (id, started_s)
 );
 CREATE INDEX jobs_that_are_open ON jobs (id) WHERE closed_s IS NULL;
+CREATE INDEX jobs_by_end ON jobs (ended_s, id, started_s);
 CREATE TABLE deliveries (
     number INTEGER PRIMARY KEY, job_id INTEGER NOT NULL, started_s REAL NOT NULL,
     kind TEXT NOT NULL, path TEXT NOT NULL, made_s REAL NOT NULL,
@@ -35,15 +36,6 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_that_wait ON deliveries (due_s) WHERE done_s IS NULL;
 CREATE INDEX deliveries_of_batches ON deliveries (batch);
 CREATE TABLE progress (name TEXT PRIMARY KEY, moment_s REAL NOT NULL);
-"""
-# An older version can go on with a file that has this index.
-_INDEX = "CREATE INDEX IF NOT EXISTS jobs_by_end ON jobs (ended_s, id, started_s)"
-# Version 1 sent each log by itself.
-_FROM_VERSION_1 = """
-ALTER TABLE jobs ADD COLUMN tasks INTEGER;
-ALTER TABLE deliveries ADD COLUMN batch INTEGER NOT NULL DEFAULT 0;
-UPDATE deliveries SET batch = number;
-CREATE INDEX deliveries_of_batches ON deliveries (batch);
 """
 _JOB = "id, started_s, ended_s, user, name, nodes, io_nodes, decision_id, tasks"
 # slurmctld's word on a run replaces stored values, but not those of a closed run: its logs are
@@ -444,17 +436,14 @@ def _connected(path: str) -> sqlite3.Connection:
 
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
     [version] = connection.execute("PRAGMA user_version").fetchone()
-    changes = {0: _SCHEMA, 1: _FROM_VERSION_1}
-    if version in changes:
-        script = changes[version]
-        connection.executescript(f"BEGIN;{script};PRAGMA user_version = {_VERSION};COMMIT")
+    if version == 0:
+        connection.executescript(f"BEGIN;{_SCHEMA};PRAGMA user_version = {_VERSION};COMMIT")
     elif version != _VERSION:
         raise InputError(
             f"another version of ioncast wrote this state ({version}, not {_VERSION})",
             where=path,
             remedy="name another file as `watch.state`",
         )
-    connection.execute(_INDEX)
 
 
 @contextmanager

@@ -18,8 +18,7 @@ def figures_of(characterisation: Document, checks: Document) -> Iterator[Drawn]:
     ----------
     characterisation : mapping
         The tables as `ioncast characterize --format json` has them, with the most important
-        `files`, `layer_times` and `ranks`. Documents of version 1 have no times of files, and
-        neither `layer_times` nor `ranks`.
+        `files`, `layer_times` and `ranks`.
     checks : mapping
         The findings, as `ioncast check --format json` has them.
 

@@ -46,6 +46,13 @@ _NOTE = (
     " STDIO or POSIX."
 )
 
+_COLUMNS = (
+    Column("File", True),
+    Column("Layer", True),
+    *map(Column, ("Processes", "Bytes read", "Bytes written", "Size")),
+    *map(Column, ("Read", "Write", "Metadata", "Slowest process", "Its rank")),
+)
+
 File = Mapping[str, Any]
 
 
@@ -54,21 +61,19 @@ def file_figure(run: Document) -> Drawn | None:
     files = sorted(run["files"], key=_order)
     if not files:
         return None
-    # Documents of version 1 have no seconds.
-    has_seconds = all("read_seconds" in file for file in files)
     # The document has the most important files first.
     drawn = sorted(run["files"][:_MOST_DRAWN], key=_order)
     all_files = max(int(number(run["file_count"])), len(files))
     some = f"{len(files)} of {counted(all_files, 'file')}"
     return Drawn(
         key="files",
-        title="Files by bytes and time" if has_seconds else "Files by bytes",
-        said=_said(run, files, all_files, has_seconds=has_seconds),
-        figure=_figure(drawn, has_seconds=has_seconds),
+        title="Files by bytes and time",
+        said=_said(run, files, all_files),
+        figure=_figure(drawn),
         caption=f"The numbers of {some if len(files) < all_files else counted(all_files, 'file')}",
-        columns=_columns(has_seconds=has_seconds),
-        rows=tuple(_row(file, has_seconds=has_seconds) for file in files),
-        note=_NOTE if has_seconds else "",
+        columns=_COLUMNS,
+        rows=tuple(_row(file) for file in files),
+        note=_NOTE,
         is_wide=True,
     )
 
@@ -84,25 +89,19 @@ def seconds(file: File) -> float:
 
 
 def _order(file: File) -> tuple[float, float]:
-    """Put the file with most time first, or with most bytes if no time is known."""
+    """Put the file with most time first."""
     return -seconds(file), -moved(file)
 
 
-def _said(run: Document, files: Sequence[File], all_files: int, *, has_seconds: bool) -> str:
+def _said(run: Document, files: Sequence[File], all_files: int) -> str:
     largest = max(files, key=moved)
     if all_files == 1:
-        time = f" in {in_seconds(seconds(largest))} of all processes" if has_seconds else ""
-        return f"The only file moved {size(moved(largest))}{time}."
+        time = in_seconds(seconds(largest))
+        return f"The only file moved {size(moved(largest))} in {time} of all processes."
     values = values_of(run, "files")
     of_run = values.number("", "bytes read") + values.number("", "bytes written")
     all_bytes = max(of_run, sum(map(moved, files)))
-    if not has_seconds:
-        return (
-            f"One of {all_files:,} files moved {percent(moved(largest), all_bytes)} of the bytes."
-        )
-    all_seconds = max(
-        sum(seconds(each) for each in run.get("layer_times", ())), sum(map(seconds, files))
-    )
+    all_seconds = max(sum(seconds(each) for each in run["layer_times"]), sum(map(seconds, files)))
     slowest = max(files, key=seconds)
     shares = seconds(slowest) / (all_seconds or 1), moved(largest) / (all_bytes or 1)
     if max(shares) < max(_LARGE_SHARE, min(_TIMES_MEAN / all_files, _CLEAR_SHARE)):
@@ -120,25 +119,20 @@ def _said(run: Document, files: Sequence[File], all_files: int, *, has_seconds: 
     return f"{said} Another one moved {percent(moved(largest), all_bytes)} of the bytes."
 
 
-def _figure(files: Sequence[File], *, has_seconds: bool) -> Figure:
-    traces = _panel(files, _BYTES, "x", [size(moved(file)) for file in files])
-    axes = {"xaxis": _axis("bytes", [moved(file) for file in files], [0, 1])}
-    if has_seconds:
-        texts = [in_seconds(seconds(file)) for file in files]
-        traces += _panel(files, _SECONDS, "x2", texts)
-        axes = {
-            "xaxis": _axis("bytes", [moved(file) for file in files], [0, 0.48]),
-            "xaxis2": _axis("seconds", [seconds(file) for file in files], [0.52, 1]),
-        }
+def _figure(files: Sequence[File]) -> Figure:
     return figure(
-        traces,
+        [
+            *_panel(files, _BYTES, "x", [size(moved(file)) for file in files]),
+            *_panel(files, _SECONDS, "x2", [in_seconds(seconds(file)) for file in files]),
+        ],
         height=_PIXELS_BESIDE + _PIXELS_OF_A_FILE * len(files),
         showlegend=True,
         barmode="stack",
         hovermode="closest",
         annotations=above_bars([short_name(file["path"]) for file in files]),
         yaxis=rows_axis(len(files)),
-        **axes,
+        xaxis=_axis("bytes", [moved(file) for file in files], [0, 0.48]),
+        xaxis2=_axis("seconds", [seconds(file) for file in files], [0.52, 1]),
     )
 
 
@@ -196,25 +190,15 @@ def _axis(what: str, values: Sequence[float], domain: list[float]) -> dict[str, 
     }
 
 
-def _columns(*, has_seconds: bool) -> tuple[Column, ...]:
-    moved_ = ("Processes", "Bytes read", "Bytes written", "Size")
-    times = ("Read", "Write", "Metadata", "Slowest process", "Its rank") if has_seconds else ()
-    return Column("File", True), Column("Layer", True), *map(Column, (*moved_, *times))
-
-
-def _row(file: File, *, has_seconds: bool) -> tuple[str, ...]:
-    cells = (
-        visible(file["path"]),
-        layer_text(file["layer"]),
-        f"{int(number(file.get('processes'))):,}",
-        *(size(number(file.get(name))) for name in ("bytes_read", "bytes_written", "extent_bytes")),
-    )
-    if not has_seconds:
-        return cells
+def _row(file: File) -> tuple[str, ...]:
+    sizes = ("bytes_read", "bytes_written", "extent_bytes")
     times = (*(name for name, _ in _SECONDS.values()), "slowest_seconds")
     rank = file["slowest_rank"]
     return (
-        *cells,
+        visible(file["path"]),
+        layer_text(file["layer"]),
+        f"{int(number(file.get('processes'))):,}",
+        *(size(number(file.get(name))) for name in sizes),
         *(in_seconds(number(file.get(name))) for name in times),
         NO_NUMBER if rank is None else f"{rank:,}",
     )

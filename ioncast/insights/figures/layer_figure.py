@@ -64,7 +64,7 @@ def _said(run: Document, values: Values, layers: list[str]) -> str:
     """Say which part of the time was spent where; each file counts once, at its highest layer."""
     by_layer = {
         layer_text(each["layer"]): [number(each[f"{part}_seconds"]) for part in PARTS]
-        for each in run.get("layer_times", ())
+        for each in run["layer_times"]
     }
     parts = [sum(column) for column in zip(*by_layer.values(), strict=True)]
     whole = sum(parts)

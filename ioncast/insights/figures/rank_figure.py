@@ -53,8 +53,8 @@ _SOURCES = {
 
 
 def rank_figure(run: Document, findings: Sequence[Mapping[str, Any]]) -> Drawn | None:
-    """Draw what each process did; None for one process, no I/O, and documents of version 1."""
-    if "ranks" not in run or number(run["job"]["processes"]) < 2:
+    """Draw what each process did; None for one process, and without I/O."""
+    if number(run["job"]["processes"]) < 2:
         return None
     ranks = run["ranks"]
     if ranks is None:

@@ -304,7 +304,6 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
         )
         with transaction(service().database, write=True) as connection:
             run, _ = store_trace(connection, uploads, content, told)
-            # An older version may have computed the bandwidth of a stored run otherwise.
             got = form.bandwidth_mib_s or run.bandwidth_mib_s or observed
             outcome = outcome.model_copy(update={"bandwidth_mib_s": got})
             answer = _stored(connection, outcome, run.id)

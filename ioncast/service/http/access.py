@@ -21,8 +21,6 @@ _Response = TypeVar("_Response", bound=Response)
 COOKIE = "ioncast_session"
 # The kind of the error for a token that was revoked or never existed.
 UNKNOWN_TOKEN = "unknown-token"  # noqa: S105
-# Older versions put the token itself into this cookie.
-_FORMER_COOKIE = "ioncast_token"
 _BEARER = "bearer "
 # A page of the same scheme, host and port, and a request that no page made.
 _OWN_SITE = frozenset(["same-origin", "none"])
@@ -207,7 +205,7 @@ def with_session(
         httponly=True,
         samesite="Strict",
     )
-    return without_former_cookie(response, request)
+    return response
 
 
 def without_session(response: _Response, of: Resources, request: Request) -> _Response:
@@ -221,11 +219,4 @@ def without_session(response: _Response, of: Resources, request: Request) -> _Re
     if session := request.cookies.get(COOKIE):
         sessions.end(of.settings.state, session)
     response.delete_cookie(COOKIE)
-    return without_former_cookie(response, request)
-
-
-def without_former_cookie(response: _Response, request: Request) -> _Response:
-    """Delete the cookie of older versions."""
-    if _FORMER_COOKIE in request.cookies:
-        response.delete_cookie(_FORMER_COOKIE)
     return response

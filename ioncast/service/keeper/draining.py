@@ -164,8 +164,7 @@ def _row(line: bytes) -> DecisionRow:
         },
         why=told["why"],
         curve=tuple(sorted(_points(told))),
-        # Lines that an older version wrote have no trials.
-        explored=told.get("explored", False),
+        explored=told["explored"],
     )
 
 

@@ -20,7 +20,6 @@ from ioncast.service.http.access import (
     COOKIE,
     UNKNOWN_TOKEN,
     authorise,
-    without_former_cookie,
     without_session,
 )
 from ioncast.service.pages.assets import asset_url
@@ -125,7 +124,7 @@ def _to_login() -> Response | None:
         if error.kind == UNKNOWN_TOKEN:
             return without_session(response, service(), request)
         # Perhaps the session seems old only because the clock is wrong.
-        return without_former_cookie(response, request)
+        return response
     return None
 
 

@@ -63,11 +63,8 @@ def test_every_column_of_the_export_is_documented_in_its_order() -> None:
     assert names == list(EXPORT_COLUMNS)
 
 
-def test_every_version_is_documented() -> None:
-    versions = PROJECT / "benchdb/store/migrations/versions"
-    released = sorted(path.name[:4] for path in versions.glob("0*.py"))
-    assert [row[0] for row in rows_of_table(section("## Versions"))] == [f"`{v}`" for v in released]
-    assert f"version is `{NEWEST}`" in TEXT
+def test_the_version_is_documented() -> None:
+    assert f"The version of the tables is `{NEWEST}`" in TEXT
 
 
 @pytest.fixture

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import inspect
 
 from benchdb.measurements.exports import export_rows
 from benchdb.store.database import open_database, transaction
-from tests.support.command import run_together
+from tests.support.command import killed_at_the_end, run_together
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
+ROOT = Path(__file__).resolve().parents[3]
 WRITERS = 4
 FILES = 5
 HEADER = "io_nodes,bandwidth_mib_s,command\n"
@@ -154,3 +159,27 @@ def test_exports_are_restored_beside_imports(location: str, tmp_path: Path) -> N
     }
     for (system, *_), numbers in cells.items():
         assert numbers == list(range(4 if system.startswith("restored") else 8))
+
+
+_OPEN = (
+    "import sys; from benchdb.store.database import open_database;"
+    " open_database(sys.argv[1]).dispose()"
+)
+
+
+def test_a_migration_waits_for_a_writer(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer works on the empty database, which another process wants to upgrade."""
+    with monkeypatch.context() as patched:
+        patched.setattr("benchdb.store.database.NEWEST", None)
+        engine = open_database(location)
+    with ExitStack() as stack:
+        with transaction(engine, write=True) as connection:
+            upgrading = stack.enter_context(
+                killed_at_the_end([sys.executable, "-c", _OPEN, location], cwd=ROOT)
+            )
+            with pytest.raises(subprocess.TimeoutExpired):
+                upgrading.wait(timeout=2)
+            assert not inspect(connection).get_table_names()
+        assert upgrading.wait(timeout=300) == 0
+    assert "measurements" in inspect(engine).get_table_names()
+    engine.dispose()

@@ -17,7 +17,9 @@ from tests.scheduler_plugin.lua.exchanges import CASES, NEIGHBOURS, answer, demo
 from tests.scheduler_plugin.lua.test_job_submit_lua import Controller, fields
 from tests.support.serving import Served
 
-ANSWERS = json.loads((NEIGHBOURS / "answers.json").read_text())
+pytestmark = pytest.mark.skipif(not NEIGHBOURS.exists(), reason="nothing was released")
+RECORDED = NEIGHBOURS / "answers.json"
+ANSWERS = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
 
 
 def result(controller: Controller, case: str, answered: bytes) -> tuple[dict[str, Any], str]:

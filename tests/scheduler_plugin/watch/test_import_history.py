@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -377,16 +376,6 @@ def test_the_names_of_few_folders_are_remembered(
     past.log("multiphase-ionodes0", 45, _START_S - _DAY_S)
     assert past.import_()
     assert io_nodes(past) == {**ALL, "45": 4}
-
-
-def test_a_state_of_an_older_watch_can_be_used_by_both(past: Past) -> None:
-    path = past.folder / "watch-import.sqlite"
-    assert past.import_()
-    with sqlite3.connect(path) as database:
-        database.execute("DROP INDEX jobs_by_end")
-        [version] = database.execute("PRAGMA user_version").fetchone()
-    assert version == 2
-    assert past.import_()
 
 
 def test_only_one_import_uses_a_state(past: Past) -> None:

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
@@ -412,51 +411,6 @@ def test_more_logs_than_a_request_may_have_are_several_runs(
     assert sum(map(moved_bytes, site.runs())) == _FORKED_BYTES
     assert len(site.runs()) > 1
     assert len(site.outcomes()) == 1
-
-
-def test_a_state_of_version_1_still_sends_its_logs(site: Site) -> None:
-    """The watch of that version sent each log by itself."""
-    path = site.folder / "watch.sqlite"
-    connection = sqlite3.connect(path)
-    connection.executescript(_VERSION_1)
-    log = site.log("periodic-ionodes4")
-    job = (42, _START_S, _START_S + 590, "ann", "restart", 8, 4, "04a9")
-    connection.execute(
-        "INSERT INTO jobs (id, started_s, ended_s, user, name, nodes, io_nodes, decision_id)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        job,
-    )
-    connection.execute(
-        "INSERT INTO deliveries (job_id, started_s, kind, path, made_s, due_s)"
-        " VALUES (42, ?, 'outcome', ?, 0, 0)",
-        (_START_S, os.fsencode(log)),
-    )
-    connection.commit()
-    connection.close()
-    site.round()
-    assert len(site.runs()) == len(site.outcomes()) == 1
-
-
-_VERSION_1 = """
-CREATE TABLE jobs (
-    id INTEGER NOT NULL, started_s REAL NOT NULL, ended_s REAL,
-    user TEXT NOT NULL, name TEXT NOT NULL, nodes INTEGER, io_nodes INTEGER, decision_id TEXT,
-    closed_s REAL,
-    PRIMARY KEY (id, started_s)
-);
-CREATE INDEX jobs_that_are_open ON jobs (id) WHERE closed_s IS NULL;
-CREATE TABLE deliveries (
-    number INTEGER PRIMARY KEY, job_id INTEGER NOT NULL, started_s REAL NOT NULL,
-    kind TEXT NOT NULL, path TEXT NOT NULL, made_s REAL NOT NULL,
-    attempts INTEGER NOT NULL DEFAULT 0, due_s REAL NOT NULL, done_s REAL,
-    moved_bytes INTEGER, refused TEXT,
-    UNIQUE (job_id, started_s, kind, path),
-    FOREIGN KEY (job_id, started_s) REFERENCES jobs (id, started_s) ON DELETE CASCADE
-);
-CREATE INDEX deliveries_that_wait ON deliveries (due_s) WHERE done_s IS NULL;
-CREATE TABLE progress (name TEXT PRIMARY KEY, moment_s REAL NOT NULL);
-PRAGMA user_version = 1;
-"""
 
 
 def test_a_log_that_comes_late_is_a_trace_and_later_ones_are_not_waited_for(site: Site) -> None:

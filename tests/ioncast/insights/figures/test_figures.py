@@ -307,20 +307,6 @@ def test_a_few_large_requests_are_visible_beside_many_small_ones(tmp_path: Path)
     assert bars["text"][1] == "0"
 
 
-def test_documents_of_version_1_show_what_they_have(tmp_path: Path) -> None:
-    run, checks = documents(published.madbench(tmp_path))
-    new = ("read_seconds", "write_seconds", "metadata_seconds", "slowest_seconds", "slowest_rank")
-    files = [
-        {name: value for name, value in file.items() if name not in new} for file in run["files"]
-    ]
-    old = {name: value for name, value in run.items() if name not in {"ranks", "layer_times"}}
-    found = {each.key: each for each in figures_of(old | {"files": files}, checks)}
-    assert [*found] == ["sizes-posix", "sizes-mpi-io", "layers", "files"]
-    assert found["layers"].said == "A process spent 81 s in MPI-IO calls: writes 51% and reads 49%."
-    assert found["files"].title == "Files by bytes"
-    assert found["files"].said == "The only file moved 299 GiB."
-
-
 @pytest.mark.parametrize(
     "name", ["/a" * 5000, "<img src=x onerror=alert(1)>", "\n\x1b[31m", "\u202e/x", "\udcff", ""]
 )

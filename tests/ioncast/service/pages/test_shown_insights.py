@@ -15,7 +15,10 @@ from ioncast.service.pages.shown_insights import (
 )
 from ioncast.service.sandbox.insight_documents import with_advice
 
-MANY_FILES = [{"path": f"/data/{n}", "layer": "MPIIO"} for n in range(20)]
+MANY_FILES = [
+    {"path": f"/data/{n}", "layer": "MPIIO", "read_seconds": 1, "slowest_rank": None}
+    for n in range(20)
+]
 
 
 def finding(code: str, level: str, **told: Any) -> dict[str, Any]:
@@ -27,9 +30,15 @@ def finding(code: str, level: str, **told: Any) -> dict[str, Any]:
 
 def shown(**changes: Any) -> InsightsShown:
     checks = {"libraries": ["hdf5"], "unknown": {}, "warnings": [], "left_out": {}}
-    job = {"command": "app -x", "run_seconds": 100.0, "darshan": "3.5.0", "modules": []}
+    job = {
+        "command": "app -x",
+        "run_seconds": 100.0,
+        "darshan": "3.5.0",
+        "modules": [],
+        "processes": 1,
+    }
     run = {"job": job, "tables": [], "not_recorded": [], "warnings": [], "left_out": {}}
-    run |= {"file_count": 20, "files": MANY_FILES}
+    run |= {"file_count": 20, "files": MANY_FILES, "layer_times": [], "ranks": None}
     return insights_shown(run | changes.pop("run", {}), {**checks, "findings": [], **changes})
 
 

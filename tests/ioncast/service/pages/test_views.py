@@ -1082,12 +1082,6 @@ class TestWhereReadingIsClosed:
             statuses = [self.log_in(client, token).status_code for _ in range(3)]
         assert statuses == [303, 303, 429]
 
-    def test_a_token_in_a_cookie_opens_nothing(self, client: FlaskClient, token: str) -> None:
-        """Older versions stored it there."""
-        client.set_cookie("ioncast_token", token)
-        assert client.get("/", headers=BROWSER).status_code == 303
-        assert client.get_cookie("ioncast_token") is None
-
     @pytest.mark.parametrize("path", ["/login", "/logout"])
     def test_no_other_site_logs_somebody_in_or_out(
         self, client: FlaskClient, token: str, path: str
