@@ -31,28 +31,7 @@ def advise_run(
     thresholds: Thresholds | None = None,
     buffer_bytes: int | None = None,
 ) -> Advised:
-    """Check a run, and predict what following the advice of its checks would save.
-
-    Parameters
-    ----------
-    frontend : Frontend
-        The command line or the service.
-    asked : Asked
-        The question, as for a prediction.
-    run : Run
-        The run, whose logs were read with `ADVICE_MODULES`.
-    extraction : ExtractionSettings
-        The choices of the extraction.
-    thresholds : Thresholds, optional
-        The thresholds of the checks; by default ioncast's.
-    buffer_bytes : int, optional
-        The size of larger requests; by default a measured one.
-
-    Raises
-    ------
-    IoncastError
-        As `predictor.composition.asking.ask`, or if a record has impossible numbers.
-    """
+    """Check a run, and predict what following the advice of its checks would save."""
     limits = thresholds or Thresholds()
     hints = hints_of_run(run, limits, all_files=extraction.all_files, nodes=asked.nodes)
     return advise(frontend, asked, extract_run(run, extraction), hints, buffer_bytes=buffer_bytes)

@@ -73,11 +73,6 @@ def suggest_next(words: Sequence[str]) -> None:
     """Suggest the step after a command that ended well.
 
     Nothing is printed unless standard output and standard error are terminals, or after `--help`.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The command line after the program.
     """
     if "--help" in words or not (sys.stdout.isatty() and sys.stderr.isatty()):
         return

@@ -77,12 +77,6 @@ def failures_in_a_row(folder: CampaignFolder) -> list[tuple[Run, Result]]:
 
     Failures before the last start of the campaign do not count, because somebody may have removed
     their cause.
-
-    Returns
-    -------
-    list of (Run, Result)
-        As many runs as the platform's `same_failures_limit`, the last one first; empty if one of
-        them succeeded, or if their errors differ.
     """
     started_ns = _written_ns(folder.path / "iops.yaml")
     ended = ((_written_ns(run.path / "exit_code"), run) for run in folder.runs)
@@ -147,15 +141,6 @@ def _kept_command(command: str) -> str:
 def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -> None:
     """Store the measurements of finished runs; a stored measurement stays as it is.
 
-    Parameters
-    ----------
-    engine : Engine
-        An engine from `benchdb.store.database.open_database`.
-    folder : CampaignFolder
-        The campaign.
-    runs : iterable of Run
-        Runs of the campaign.
-
     Notes
     -----
     A finished run whose output was removed or damaged later becomes a failed run.
@@ -184,13 +169,7 @@ def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -
 
 
 def bandwidth(file_path: str) -> float:
-    """The bandwidth in MiB/s of the run whose exit code is in this file; IOPS calls it.
-
-    Raises
-    ------
-    InputError
-        If the run failed.
-    """
+    """The bandwidth in MiB/s of the run whose exit code is in this file; IOPS calls it."""
     path = Path(file_path).parent
     folder = read(path.parent.parent)
     run = next(run for run in folder.runs if run.path == path)

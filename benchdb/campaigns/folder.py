@@ -274,13 +274,7 @@ def _settings(file: Path) -> dict[str, Any]:
 
 @contextmanager
 def locked(folder: CampaignFolder) -> Iterator[int]:
-    """Lock the folder for one orchestrator; yield the lock, which a child process may inherit.
-
-    Raises
-    ------
-    InputError
-        If the campaign is running.
-    """
+    """Lock the folder for one orchestrator; yield the lock, which a child process may inherit."""
     descriptor = os.open(folder.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         _acquire(descriptor, folder.path)

@@ -27,13 +27,7 @@ _PARSER = """def parse(file_path):
 
 
 def write_inputs(folder: CampaignFolder, cells: Sequence[Cell]) -> None:
-    """Write the configuration of IOPS and the scripts of some cells.
-
-    Raises
-    ------
-    InputError
-        If the commands of the platform file are not a valid shell script.
-    """
+    """Write the configuration of IOPS and the scripts of some cells."""
     scripts = folder.path / "cells"
     scripts.mkdir(exist_ok=True)
     for cell in cells:
@@ -55,20 +49,7 @@ def _check_script(script: Path) -> None:
 
 
 def configuration(folder: CampaignFolder, cells: Sequence[Cell]) -> dict[str, Any]:
-    """The configuration of IOPS for some cells; paths are relative to the campaign's folder.
-
-    Parameters
-    ----------
-    folder : CampaignFolder
-        The campaign.
-    cells : sequence of Cell
-        The cells to run.
-
-    Returns
-    -------
-    dict
-        The configuration as plain values.
-    """
+    """The configuration of IOPS for some cells; paths are relative to the campaign's folder."""
     slurm = folder.platform.slurm
     return {
         "benchmark": {

@@ -28,13 +28,7 @@ _ALWAYS = ("request_size", "processes", "io_nodes")
 
 
 def write_iops_report(folder: CampaignFolder) -> None:
-    """Write the files that `iops report` needs in the folder of a campaign.
-
-    Parameters
-    ----------
-    folder : CampaignFolder
-        The campaign; its finished runs are the results.
-    """
+    """Write the files that `iops report` needs in the folder of a campaign."""
     results = [(run, result_of(folder, run)) for run in folder.runs]
     done = sorted(
         ((run, result) for run, result in results if result and result.state == "done"),

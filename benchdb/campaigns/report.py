@@ -73,24 +73,7 @@ def rows_of(folder: CampaignFolder) -> list[ReportRow]:
 def write_html(
     folder: CampaignFolder, rows: Sequence[ReportRow], path: str | Path, count: str
 ) -> None:
-    """Write the curves as one HTML page that needs no other files.
-
-    Parameters
-    ----------
-    folder : CampaignFolder
-        The campaign.
-    rows : sequence of ReportRow
-        The result of `rows_of`.
-    path : str or Path
-        The page; it has about 5 MB, most of which is Plotly.
-    count : str
-        The progress of the campaign in words.
-
-    Raises
-    ------
-    InputError
-        If the page cannot be written, or the campaign has no cells.
-    """
+    """Write the curves as one HTML page that needs no other files."""
     if not rows:
         raise InputError(
             "the platform cannot run any configuration of the campaign", where=str(folder.path)

@@ -171,13 +171,7 @@ class _Watch:
         return list(dict.fromkeys(run.cell for run in self._open))
 
     def look(self) -> bool:
-        """Store the results of runs that ended since the last look, and report the progress.
-
-        Returns
-        -------
-        bool
-            Whether one of them failed.
-        """
+        """Store the results of runs that ended since the last look, and report the progress."""
         ended = self._ended()
         store_results(self._database, self._folder, ended)
         results = [(run, result_of(self._folder, run)) for run in ended]

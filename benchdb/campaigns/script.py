@@ -21,20 +21,7 @@ OUTPUT = "output.json"
 
 
 def cell_script(folder: CampaignFolder, cell: Cell) -> str:
-    """Write the script of a cell.
-
-    Parameters
-    ----------
-    folder : CampaignFolder
-        The campaign.
-    cell : Cell
-        A cell of the campaign.
-
-    Returns
-    -------
-    str
-        The script, for bash.
-    """
+    """Write the script of a cell."""
     platform, engine = folder.platform, ENGINES[folder.engine]
     job = job_of(folder, cell)
     switch = platform.io_nodes_switch

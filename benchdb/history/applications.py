@@ -279,13 +279,7 @@ def application_of_row(row: RowMapping) -> Application:
 
 
 def checked_id(key: int, kind: str) -> int:
-    """Return an id that fits into a column of the database.
-
-    Raises
-    ------
-    UnknownNameError
-        If the id does not fit, so that no `kind` can have it.
-    """
+    """Return an id that fits into a column of the database."""
     if not 0 <= key <= LARGEST_ID:
         raise UnknownNameError(f"the database has no {kind} {key}")
     return key

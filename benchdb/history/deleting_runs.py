@@ -134,13 +134,6 @@ def delete_runs(connection: Connection, ids: Collection[int]) -> None:
     """Delete runs with their logs' digests and insights; their outcomes stay without a log.
 
     An application without runs is deleted too.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes.
-    ids : collection of int
-        Ids of runs; some dozen at once.
     """
     if not ids:
         return

@@ -64,17 +64,7 @@ def next_revision(connection: Connection, table: Table) -> int:
 
 
 def keep_greatest(connection: Connection, table: Table, greatest: int) -> None:
-    """Let no deleting lower the greatest revision, by which services notice a restored database.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in the transaction that deleted rows.
-    table : Table
-        Runs or outcomes.
-    greatest : int
-        The greatest revision before that.
-    """
+    """Let no deleting lower the greatest revision, by which services notice a restored database."""
     now = connection.scalar(select(func.max(table.c.revision)))
     if now is not None and now < greatest:
         last = update(table).where(table.c.revision == now)

@@ -48,13 +48,7 @@ _SMALLEST_HEIGHT = 240
 
 
 def coverage_figure(rows: Sequence[CoverageRow]) -> go.Figure:
-    """Draw the cells of some configurations of one system and engine.
-
-    Parameters
-    ----------
-    rows : sequence of CoverageRow
-        The configurations, at least one; the first is at the top.
-    """
+    """Draw the cells of some configurations of one system and engine."""
     columns = range(len(rows[0].cells))
     height = len(rows) * _ROW
     below = max(_SMALLEST_HEIGHT - _HEADER - height, 0)

@@ -22,26 +22,7 @@ def read_rows(
     delimiter: str = ",",
     progress: Progress = silently,
 ) -> list[_T]:
-    """Read each row of a CSV.
-
-    Parameters
-    ----------
-    text : str
-        The CSV; its first line is the header.
-    read : callable
-        A function that gets a row as a dict and returns its value.
-    where : str
-        Name of the file, for errors.
-    delimiter : str
-        The character between two cells.
-    progress : callable
-        A function that returns the rows unchanged and shows how many have passed.
-
-    Raises
-    ------
-    InputError
-        If a line is not valid or `read` fails on it; the error names the line.
-    """
+    """Read each row of a CSV."""
     found = []
     for number, row in progress(_rows(text, delimiter, where)):
         try:

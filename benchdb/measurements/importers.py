@@ -199,11 +199,6 @@ def text_of(content: bytes, where: str) -> str:
     """The text of a file, in UTF-8.
 
     Bytes that are not UTF-8 are replaced in the outputs of other programs.
-
-    Raises
-    ------
-    InputError
-        If the file is ioncast's own CSV and not UTF-8.
     """
     try:
         return content.decode("utf-8-sig")
@@ -273,21 +268,7 @@ def is_export(text: str) -> bool:
 
 
 def read_export(source: Source, system: str | None = None) -> dict[Origin, list[Repetition]]:
-    """Read an export: the repetitions of each import.
-
-    Parameters
-    ----------
-    source : Source
-        A text that `is_export`.
-    system : str, optional
-        Another name for the system in the file.
-
-    Raises
-    ------
-    InputError
-        If a line cannot be used, two lines contradict each other about an import, or `system` is
-        given for an export of several systems.
-    """
+    """Read an export: the repetitions of each import."""
     measurement_of = _row_reader(source)
     origins: dict[tuple[str, ...], Origin] = {}
     names: dict[tuple[str, str], Origin] = {}

@@ -35,13 +35,7 @@ def write_parquet(rows: Iterable[dict[str, Any]], path: Path) -> None:
 
 
 def csv_of(content: bytes, where: str) -> str:
-    """The content of a Parquet file as CSV.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, has values that CSV cannot hold, or pyarrow is not installed.
-    """
+    """The content of a Parquet file as CSV."""
     pa, pq = _pyarrow(where)
     from pyarrow import compute  # noqa: PLC0415
     from pyarrow.csv import write_csv  # noqa: PLC0415

@@ -45,20 +45,7 @@ class ImpatientConnection(psycopg.Connection[Any]):
 
 
 def answered(step: PQGen[_Result], patience_s: float) -> PQGen[_Result]:
-    """Pass a step of the driver on, and end it if the server does not answer.
-
-    Parameters
-    ----------
-    step : generator
-        Yields what it waits for; gets how the socket is ready, or nothing every tenth of a second.
-    patience_s : float
-        Longest time without a byte from or to the server, in seconds.
-
-    Raises
-    ------
-    SilentServerError
-        If the socket is not ready for so long.
-    """
+    """Pass a step of the driver on, and end it if the server does not answer."""
     since = monotonic()
     try:
         wanted = next(step)
@@ -75,15 +62,7 @@ def answered(step: PQGen[_Result], patience_s: float) -> PQGen[_Result]:
 
 
 def limit_silence(engine: Engine, patience_s: float) -> None:
-    """Let all connections of an engine give up on a server that does not answer.
-
-    Parameters
-    ----------
-    engine : Engine
-        An engine with the driver psycopg.
-    patience_s : float
-        Longest time without a byte from or to the server, in seconds.
-    """
+    """Let all connections of an engine give up on a server that does not answer."""
 
     def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> ImpatientConnection:
         return _connected(arguments, options, patience_s)
@@ -98,14 +77,6 @@ def impatience(engine: Engine, patience_s: float) -> Iterator[None]:
 
     After the block they are closed. Later ones wait as long as the server needs: an import or an
     upgrade may be one long statement, or wait for another writer.
-
-    Parameters
-    ----------
-    engine : Engine
-        An engine with the driver psycopg, which has made no connection.
-    patience_s : float
-        Longest time without a byte from or to the server, in seconds; for a new connection the
-        whole time, at least 2 s.
     """
 
     def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> ImpatientConnection:

@@ -32,21 +32,7 @@ def limits(
     asked: Sequence[int],
     ran_with: int | None,
 ) -> list[str]:
-    """List the limits of a prediction, a sentence each.
-
-    Parameters
-    ----------
-    matched : sequence of MatchedPhase
-        The phases and their matches.
-    knowledge : Knowledge
-        The curves and the model.
-    nodes : int or None
-        Compute nodes of the job.
-    asked : sequence of int
-        The numbers of I/O nodes to predict.
-    ran_with : int or None
-        The number of I/O nodes of the earlier run, if it is known.
-    """
+    """List the limits of a prediction, a sentence each."""
     warnings = []
     curves = [found.curve for item in matched for _, found in item.parts if found.curve]
     total = sum(part.bytes for item in matched for part, _ in item.parts)
@@ -94,13 +80,7 @@ def limits(
 
 
 def too_fast(runs: Sequence[tuple[int, float, float]]) -> Iterator[str]:
-    """Warn of implausible bandwidths, which do not correct a prediction; name the highest.
-
-    Parameters
-    ----------
-    runs : sequence of (int, float, float)
-        Number of I/O nodes, bandwidth in MiB/s, and the expected p90 in MiB/s.
-    """
+    """Warn of implausible bandwidths, which do not correct a prediction; name the highest."""
     if not runs:
         return
     io_nodes, got_mib_s, p90_mib_s = max(runs, key=lambda run: run[1] / run[2])

@@ -219,17 +219,7 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
 def without_benchmark(
     phases: Iterable[Phase], curves: Sequence[Curve], io_nodes: Sequence[int]
 ) -> Composition:
-    """Take the mean of all curves for an application whose phases no benchmark resembles.
-
-    Parameters
-    ----------
-    phases : iterable of Phase
-        The phases, which move at least one byte.
-    curves : sequence of Curve
-        The curves of the system.
-    io_nodes : sequence of int
-        Numbers that were measured with at least one of them.
-    """
+    """Take the mean of all curves for an application whose phases no benchmark resembles."""
     logarithms = np.array(
         [
             [np.log(curve.bandwidths_mib_s.get(n, np.nan)).mean() for n in io_nodes]

@@ -306,14 +306,6 @@ def _most_telling(
 
     Draws whose runs have about the same bandwidth at a point show what is left to doubt when a run
     got this bandwidth.
-
-    Returns
-    -------
-    int
-        The column of the point.
-    float
-        The probability to expect after the run that a decision reaches a share of the best
-        bandwidth (`enough`).
     """
     draws = expected[:, columns]
     numbers = [curve[i].io_nodes for i in columns]

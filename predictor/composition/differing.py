@@ -36,13 +36,6 @@ def differing(matched: Sequence[MatchedPhase], knowledge: Knowledge) -> Iterator
 
     Phases with the same difference share a sentence. Differences of parts with less than 1 % of
     the bytes are left out.
-
-    Parameters
-    ----------
-    matched : sequence of MatchedPhase
-        The phases and their matches.
-    knowledge : Knowledge
-        The curves and the model.
     """
     total = sum(part.bytes for item in matched for part, _ in item.parts)
     moved: dict[tuple[Difference, bool], dict[int, int]] = {}

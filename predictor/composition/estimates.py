@@ -78,15 +78,6 @@ def as_measured(
     """Estimate from a measured curve alone, without a model.
 
     The typical bandwidth is the harmonic mean of the repetitions, because times add up.
-
-    Parameters
-    ----------
-    repetitions : mapping of int to sequence of float
-        MiB/s by number of I/O nodes.
-    io_nodes : sequence of int
-        The numbers of I/O nodes to estimate; all were measured.
-    random : Generator
-        Draws the modes.
     """
     cells = [_as_measured(repetitions[n], random) for n in io_nodes]
     typical, mode, noise = zip(*cells, strict=True)
@@ -113,24 +104,6 @@ def as_expected(
     and against their means (see `benchmarks/accuracy.py`). The doubts about several
     configurations are correlated. The difference between an application and its benchmarks is
     drawn once for all of them.
-
-    Parameters
-    ----------
-    expected : Posterior
-        The prediction of the model (see `Knowledge.expect`).
-    tails : sequence of float
-        The tails of the model (see `Model`).
-    repetitions : sequence of mapping of int to sequence of float
-        For each configuration, measured MiB/s by number of I/O nodes.
-    io_nodes : sequence of int
-        The numbers of I/O nodes to estimate.
-    random : Generator
-        Draws doubt and modes.
-
-    Returns
-    -------
-    list of Estimate
-        One for each configuration.
     """
     count, points = len(repetitions), len(io_nodes)
     normal = random.standard_normal((DRAWS, count * points))

@@ -55,18 +55,7 @@ class Timeline:
     shared: Indices
 
     def elapsed(self, times: Array) -> Array:
-        """Compute the time of all phases together.
-
-        Parameters
-        ----------
-        times : ndarray of shape (phases, ...)
-            The time of each phase by itself, in any unit.
-
-        Returns
-        -------
-        ndarray of shape (...)
-            The time of all phases, in the same unit.
-        """
+        """Compute the time of all phases together."""
         total: Array = times[self.added].sum(axis=0)
         if self.shared.size:
             nothing = np.zeros_like(total)

@@ -70,22 +70,7 @@ class OwnRun:
 def own_run(
     phases: Iterable[Phase], expected: Composition | None, ran_with: int | None
 ) -> OwnRun | None:
-    """Compare the run of some phases with the bandwidths that are expected of it.
-
-    Parameters
-    ----------
-    phases : iterable of Phase
-        The phases of the run that have a benchmark.
-    expected : Composition or None
-        The prediction, not corrected by this run.
-    ran_with : int or None
-        The run's number of I/O nodes, if it is known.
-
-    Returns
-    -------
-    OwnRun or None
-        None if nothing is expected, or the phases have no times.
-    """
+    """Compare the run of some phases with the bandwidths that are expected of it."""
     if expected is None:
         return None
     try:

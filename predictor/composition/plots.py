@@ -17,15 +17,7 @@ from predictor.composition.prediction import Prediction
 def curve_figure(
     prediction: Prediction, measured: Mapping[int, Sequence[float]] | None = None
 ) -> go.Figure:
-    """Draw a predicted curve with its interval, the decision, and measured runs as points.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        The prediction.
-    measured : mapping of int to sequence of float, optional
-        Bandwidth in MiB/s of the application's own runs by number of I/O nodes.
-    """
+    """Draw a predicted curve with its interval, the decision, and measured runs as points."""
     traces = curve(
         prediction.curve,
         best=prediction.best.io_nodes,

@@ -113,21 +113,7 @@ def needs_of(
     repetitions: int,
     start_s: float,
 ) -> list[Need]:
-    """Order configurations by how much measuring them helps, the most helpful first.
-
-    Parameters
-    ----------
-    wanted : mapping of IorConfig to Wanted or None
-        The configurations.
-    knowledge : Knowledge
-        The present curves and model of the system.
-    io_nodes : collection of int
-        Numbers of I/O nodes that the system can give.
-    repetitions : int
-        Number of repetitions that each cell should have.
-    start_s : float
-        Seconds that a run takes in addition to its I/O.
-    """
+    """Order configurations by how much measuring them helps, the most helpful first."""
     found = {config: knowledge.match(config) for config in wanted}
     speeds = [
         statistics.fmean(values)

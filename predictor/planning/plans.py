@@ -145,13 +145,7 @@ def make_plan(
 
 
 def write_campaign(path: Path, plan: Plan) -> None:
-    """Write the chosen configurations as a campaign file.
-
-    Raises
-    ------
-    InputError
-        When nothing was chosen, or the file cannot be written.
-    """
+    """Write the chosen configurations as a campaign file."""
     if not plan.chosen:
         raise InputError(f"{_nothing(plan)}: no campaign was written", where=str(path))
     comments = {

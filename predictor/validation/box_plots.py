@@ -63,13 +63,6 @@ class Series:
 def box(values: Sequence[float], is_outlier: Sequence[bool]) -> Box:
     """Compute a box, with quartiles of all values, interpolated between two of them.
 
-    Parameters
-    ----------
-    values : sequence of float
-        The values, at least one.
-    is_outlier : sequence of bool
-        For each value, whether it is an outlier; at least one is not.
-
     Examples
     --------
     >>> box([13.0, 28.0, 30.0, 32.0, 34.0], [True, False, False, False, False])

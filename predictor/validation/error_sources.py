@@ -228,15 +228,7 @@ def find_drift(reruns: Reruns, times_s: Reruns) -> Drift | None:
 
 
 def without_drift(reruns: Reruns, times_s: Reruns, drift: Drift) -> dict[int, Sequence[float]]:
-    """Compute the bandwidths as if each run had started with the first of its cell.
-
-    Parameters
-    ----------
-    reruns, times_s : mapping of int to sequence of float
-        As for `find_drift`.
-    drift : Drift
-        The result of `find_drift`.
-    """
+    """Compute the bandwidths as if each run had started with the first of its cell."""
     return {
         n: tuple(
             value * math.exp(drift.per_second * (min(times_s[n]) - time))

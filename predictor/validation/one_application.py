@@ -70,31 +70,7 @@ def _with_logs(missing: Sequence[str], others: Sequence[str]) -> str:
 def choose_applications(
     applications: Sequence[str], logs: Mapping[str, object], only: Sequence[str], where: str
 ) -> tuple[list[str], list[str]]:
-    """Choose the applications to validate, and check their logs.
-
-    Parameters
-    ----------
-    applications : sequence of str
-        The applications with reruns.
-    logs : mapping of str to object
-        The log of each application, which is not used.
-    only : sequence of str
-        The applications that the user names; all if it is empty.
-    where : str
-        Name of the file with the reruns.
-
-    Returns
-    -------
-    chosen : list of str
-        The applications to validate.
-    warnings : list of str
-        Warnings of applications that are left out, and of logs without reruns.
-
-    Raises
-    ------
-    InputError
-        When a chosen application has no reruns or no log.
-    """
+    """Choose the applications to validate, and check their logs."""
     unknown = [application for application in only if application not in applications]
     if unknown:
         raise InputError(
@@ -119,26 +95,7 @@ def _quoted(names: Sequence[str]) -> str:
 def validate_application(
     phases: Sequence[Phase], reruns: Sequence[Rerun], forecast: Forecast, *, explained: bool
 ) -> tuple[Validated, tuple[str, ...]]:
-    """Compare one application's prediction with its reruns.
-
-    Parameters
-    ----------
-    phases : sequence of Phase
-        The phases of the earlier run.
-    reruns : sequence of Rerun
-        The application's reruns, at least one.
-    forecast : callable
-        Predicts from phases.
-    explained : bool
-        Whether to split the error by its sources.
-
-    Returns
-    -------
-    validated : Validated
-        The comparison.
-    warnings : tuple of str
-        Limits of the comparison, a sentence each.
-    """
+    """Compare one application's prediction with its reruns."""
     prediction = forecast(phases)
     parts = part_forecasts(prediction, forecast)
     warnings = (*prediction.warnings, *_not_compared(prediction, reruns))

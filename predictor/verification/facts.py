@@ -104,15 +104,6 @@ def facts_of(
 
     If a file is in several phases, its counters belong to them in proportion to their requests.
 
-    Parameters
-    ----------
-    run : Run
-        The logs.
-    phases : sequence of Phase
-        Phases that `extract_run` found in them.
-    settings : ExtractionSettings
-        The settings of this extraction.
-
     References
     ----------
     The counters are those of Darshan's POSIX, MPI-IO and STDIO modules.

@@ -83,11 +83,6 @@ def compare(phase: Facts, benchmark: Facts) -> Fidelity:
     bandwidth that the property may cost. Shares of time differ by chance too, so only the part of
     their distance above 0.5 counts, twice. A property that a log does not tell is left out.
 
-    Parameters
-    ----------
-    phase, benchmark : Facts
-        The facts of both.
-
     Examples
     --------
     >>> phase = Facts(bytes=8 << 20, requests=256, processes=8, fsync="each")

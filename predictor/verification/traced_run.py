@@ -34,20 +34,6 @@ def traced(config: IorConfig, machine: Machine, time_limit_s: float) -> DarshanL
 
     A configuration that reads gets its file first, in a run that Darshan does not trace. All files
     are in a new folder, which is removed at the end.
-
-    Parameters
-    ----------
-    config : IorConfig
-        A configuration that the machine can run (see `Machine.hindrances`).
-    machine : Machine
-        The programs and the folder.
-    time_limit_s : float
-        The longest time of a command, in seconds.
-
-    Raises
-    ------
-    IoncastError
-        If IOR fails or does not end, or Darshan writes no log that can be used.
     """
     parent = machine.platform.test_directory
     with tempfile.TemporaryDirectory(prefix="ioncast-verify-", dir=parent) as path:

@@ -124,25 +124,7 @@ def facts_of_runs(
     time_limit_s: float,
     report: Callable[[str], None],
 ) -> Iterator[Facts]:
-    """Run benchmarks under Darshan, one after the other, and yield the facts of their logs.
-
-    Parameters
-    ----------
-    configs : sequence of IorConfig
-        Benchmarks that the machine can run.
-    machine : Machine
-        The machine.
-    time_limit_s : float
-        The longest time of a run, in seconds.
-    report : callable
-        Called with a sentence before each run, and for each check that was not possible.
-
-    Raises
-    ------
-    IoncastError
-        If the launcher cannot start the processes, a run fails, or its log does not have the I/O
-        of its benchmark.
-    """
+    """Run benchmarks under Darshan, one after the other, and yield the facts of their logs."""
     machine.check(configs, report)
     for number, config in enumerate(configs, 1):
         line = config.command_line(launcher=True)
@@ -151,13 +133,7 @@ def facts_of_runs(
 
 
 def facts_of_benchmark(run: Run, config: IorConfig) -> Facts:
-    """Look up the facts of the only phase of a benchmark's run.
-
-    Raises
-    ------
-    IoncastError
-        If the log does not have the I/O of the benchmark.
-    """
+    """Look up the facts of the only phase of a benchmark's run."""
     phases = extract_run(run, _OF_BENCHMARKS).phases
     # IOR also writes its results, with STDIO.
     own = [

@@ -221,15 +221,7 @@ def _measurable(
     knowledge: Knowledge,
     nodes: int | None,
 ) -> tuple[tuple[Phase, ...], tuple[IorConfig, ...]]:
-    """Change only the phases of which today's and the changed I/O resemble a benchmark.
-
-    Returns
-    -------
-    phases : tuple of Phase
-        All phases of the run.
-    unmeasured : tuple of IorConfig
-        The benchmarks that the other changes lack.
-    """
+    """Change only the phases of which today's and the changed I/O resemble a benchmark."""
     match = cache(knowledge.match)
     kept, unmeasured = [], []
     for before, after in zip(phases, changed, strict=True):

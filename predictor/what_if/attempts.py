@@ -117,17 +117,6 @@ def attempts_of(
 
     Advice that changes no phase is left out, and so are two pieces together that change no more
     than one of them.
-
-    Parameters
-    ----------
-    phases : sequence of Phase
-        The phases of the run.
-    hints : Hints
-        The results of its checks.
-    request_sizes : callable
-        Lists the measured request sizes of a configuration's kind, in bytes.
-    buffer_bytes : int, optional
-        The size of larger requests; by default the smallest measured size that is not small.
     """
     changes = dict(_changes(hints, request_sizes, buffer_bytes))
     found: dict[tuple[Phase, ...], Attempt] = {}

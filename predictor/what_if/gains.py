@@ -81,15 +81,6 @@ def hidden_seconds(
     """Compute the I/O time that asynchronous MPI-IO hides, with today's decision.
 
     Phases that nothing predicts take the time that they took in the log.
-
-    Parameters
-    ----------
-    phases : sequence of Phase
-        The phases of the run.
-    today : Prediction
-        Their prediction.
-    operations : set of str
-        The operations that become asynchronous.
     """
     hiding = hiding_of(phases, operations)
     seconds = np.array([own_seconds(phase) for phase in phases])

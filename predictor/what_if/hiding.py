@@ -33,18 +33,7 @@ class Hiding:
     pauses_seconds: Array
 
     def saved(self, seconds: Array) -> Array:
-        """Compute the time of I/O that fits into the pauses.
-
-        Parameters
-        ----------
-        seconds : ndarray of shape (phases, ...)
-            The I/O time of each phase.
-
-        Returns
-        -------
-        ndarray of shape (...)
-            The seconds that a run saves.
-        """
+        """Compute the time of I/O that fits into the pauses."""
         of_groups = np.zeros((len(self.pauses_seconds), *seconds.shape[1:]))
         np.add.at(of_groups, self.group[self.is_hidden], seconds[self.is_hidden])
         pauses = self.pauses_seconds.reshape(-1, *[1] * (seconds.ndim - 1))
@@ -53,15 +42,7 @@ class Hiding:
 
 
 def hiding_of(phases: Sequence[Phase], operations: Collection[Operation]) -> Hiding:
-    """Find the pauses into which the MPI-IO of some operations can be hidden.
-
-    Parameters
-    ----------
-    phases : sequence of Phase
-        The phases of one run.
-    operations : collection of str
-        The operations that become asynchronous.
-    """
+    """Find the pauses into which the MPI-IO of some operations can be hidden."""
     starts = np.array([phase.start_seconds for phase in phases], float)
     ends = np.array([phase.end_seconds for phase in phases], float)
     order = np.argsort(starts, kind="stable")

@@ -77,20 +77,6 @@ def plan(
 
     A plan for the result of a plan changes nothing. No job stays held: a job that gets no I/O
     nodes now is released with its smallest number and waits for them in Slurm's own order.
-
-    Parameters
-    ----------
-    jobs : sequence of Job
-        All jobs that Slurm knows.
-    curves : mapping of str to mapping of int to float
-        For each decision id the expected MiB/s by number of I/O nodes; empty if the decision has
-        no curve.
-    limits : Limits
-        The licence, its number, and Slurm's limits on it.
-    settings : ArbitrateSettings
-        The site's settings.
-    now_s : float
-        Unix time.
     """
     of = _Pool(limits)
     waiting = [job for job in jobs if _is_ours(job, now_s)]

@@ -12,15 +12,7 @@ CHANGES = ("released", "changed")
 
 
 def held_metrics(held: Sequence[Job], changes: Mapping[str, int]) -> Iterator[Metric]:
-    """The numbers after a round.
-
-    Parameters
-    ----------
-    held : sequence of Job
-        The jobs that the arbiter still holds.
-    changes : mapping of str to int
-        The number of changes since the start, by the names in `CHANGES`.
-    """
+    """The numbers after a round."""
     yield GaugeMetricFamily("ioncast_arbiter_held_jobs", "Jobs that wait for it.", len(held))
     if held:
         name = "ioncast_arbiter_oldest_hold_timestamp_seconds"

@@ -245,13 +245,7 @@ def share_once(arbiter: Arbiter) -> None:
 
 
 def share_until_stopped(arbiter: Arbiter) -> None:
-    """Do rounds until a signal comes, then release all jobs that are held.
-
-    Raises
-    ------
-    InputError
-        If another arbiter runs, or its heartbeat cannot be written.
-    """
+    """Do rounds until a signal comes, then release all jobs that are held."""
     settings = arbiter.settings
     heartbeat = Heartbeat(settings.arbitrate.heartbeat, settings.arbitrate.lock)
     failures = Failures(_LOG)

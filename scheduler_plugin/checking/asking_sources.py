@@ -27,16 +27,6 @@ def gathered(sources: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
     """Ask all sources at once.
 
     A source that hangs, such as a network file system, keeps its thread, but not this program.
-
-    Parameters
-    ----------
-    sources : mapping of str to callable
-        A function without parameters for each source.
-
-    Returns
-    -------
-    dict
-        By name the value of each source, or its `Gap`; also of one that is silent for `PATIENCE_S`.
     """
     found: dict[str, Any] = {}
 
@@ -73,22 +63,7 @@ def _gap(error: BaseException, reason: str, remedy: str) -> Gap:
 
 
 def said_by(*command: str, user: str | None = None, told: str = "") -> str:
-    """Run a command and return its standard output.
-
-    Parameters
-    ----------
-    command : str
-        The program and its arguments.
-    user : str, optional
-        The user to run it as; only root can be another user.
-    told : str
-        Its standard input.
-
-    Raises
-    ------
-    InputError
-        If it is missing, fails, or takes longer than `ANSWER_S`.
-    """
+    """Run a command and return its standard output."""
     try:
         done: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603  the programs are those of Slurm, Lua and the system
             command,

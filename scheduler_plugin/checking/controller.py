@@ -72,13 +72,7 @@ class Controller:
 
 
 def gather_controller() -> Controller:
-    """Ask slurmctld.
-
-    Raises
-    ------
-    InputError
-        If scontrol is missing, or slurmctld does not answer.
-    """
+    """Ask slurmctld."""
     configuration = read_configuration(said_by("scontrol", "show", "config"))
     licences = said_by("scontrol", "--oneliner", "show", "licenses")
     return Controller(configuration, read_totals(licences))
@@ -112,13 +106,7 @@ def setting_in_file(path: Path, setting: str) -> str:
 
 
 def gather_admin_level(user: str) -> str:
-    """A user's rights in Slurm: ``None``, ``Operator`` or ``Administrator``.
-
-    Raises
-    ------
-    InputError
-        If slurmdbd does not answer.
-    """
+    """A user's rights in Slurm: ``None``, ``Operator`` or ``Administrator``."""
     asked = ("show", "user", f"name={user}", "format=adminlevel")
     return said_by("sacctmgr", "--noheader", "--parsable2", *asked).strip() or "None"
 

@@ -75,13 +75,7 @@ def hook_paths(value: str, name: str) -> tuple[str, bool]:
 
 
 def gather_hook(path: Path, user: str) -> Hook:
-    """Look at a hook of ioncast.
-
-    Raises
-    ------
-    OSError
-        If it or a file beside it is missing.
-    """
+    """Look at a hook of ioncast."""
     pairs = [(path, path.name), (path.with_name(_SHARED), _SHARED)]
     return Hook(
         all(gather_text(file) == gather_text(SHIPPED / name) for file, name in pairs),
@@ -90,13 +84,7 @@ def gather_hook(path: Path, user: str) -> Hook:
 
 
 def gather_hook_settings(path: Path, user: str) -> HookSettings:
-    """Let a shell read hooks.conf as SlurmUser, and look at JOBS_FOLDER.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or broken.
-    """
+    """Let a shell read hooks.conf as SlurmUser, and look at JOBS_FOLDER."""
     if not path.is_file():
         raise InputError("this file is missing", where=str(path), remedy=_INSTALL)
     said = said_by("/bin/sh", "-c", _READ, "sh", str(path), user=user).splitlines()

@@ -62,13 +62,7 @@ class _Found:
 
 
 def inspect(files: dict[watch_and_arbiter.Part, str]) -> list[Row]:
-    """Look at everything and judge it.
-
-    Parameters
-    ----------
-    files : dict of str to str
-        The settings of the watch and of the arbiter, if they are set up.
-    """
+    """Look at everything and judge it."""
     found = _Found(files)
     found.ask(
         controller=controller.gather_controller,

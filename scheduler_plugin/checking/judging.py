@@ -16,17 +16,7 @@ _SOCKET = " lua_socket="
 
 
 def plugin_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap) -> Iterator[Row]:
-    """Judge the plugin inside slurmctld: whether it is used, its settings, and lua-socket.
-
-    Parameters
-    ----------
-    controller : Controller
-        slurmctld.
-    plugin : Plugin or Gap
-        The settings in the file.
-    loaded : str or Gap
-        The last line about loaded settings in slurmctld's log; empty without such a line.
-    """
+    """Judge the plugin inside slurmctld: whether it is used, its settings, and lua-socket."""
     names = controller.of("JobSubmitPlugins").split(",")
     if "lua" in names:
         yield ok("slurmctld", f"Slurm {controller.of('SLURM_VERSION')} runs job_submit.lua")
@@ -98,19 +88,7 @@ def file_rows(installed: Mapping[str, str | Gap], shipped: Mapping[str, str]) ->
 def licence_rows(
     controller: Controller, plugin: Plugin, others: Mapping[str, str], in_file: str
 ) -> Iterator[Row]:
-    """Judge the number of licences.
-
-    Parameters
-    ----------
-    controller : Controller
-        slurmctld.
-    plugin : Plugin
-        The plugin's settings.
-    others : mapping of str to str
-        The licence's name in the settings of watch and arbiter.
-    in_file : str
-        `Licenses` in slurm.conf; empty if there is no such line.
-    """
+    """Judge the number of licences."""
     subject, licence = "licences", plugin.licence
     total, pool = controller.total(licence), max(plugin.pools, default=0)
     for part, name in others.items():

@@ -96,13 +96,7 @@ class Plugin:
 
 
 def gather_plugin(folder: Path, user: str) -> Plugin:
-    """Let Lua run the settings, as the user of slurmctld.
-
-    Raises
-    ------
-    InputError
-        If there is no interpreter, or a file is missing or broken.
-    """
+    """Let Lua run the settings, as the user of slurmctld."""
     path = search_path()
     interpreter = next((name for name in _INTERPRETERS if shutil.which(name, path=path)), None)
     if interpreter is None:

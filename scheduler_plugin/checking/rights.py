@@ -33,15 +33,7 @@ RULES_ANYWHERE = (
 
 
 def rules_of_slurm(slurm: Controller, of_slurmdbd: str) -> Iterator[Rule]:
-    """The rules for Slurm's settings and keys.
-
-    Parameters
-    ----------
-    slurm : Controller
-        slurmctld.
-    of_slurmdbd : str
-        `AuthAltParameters` in slurmdbd.conf; empty without it.
-    """
+    """The rules for Slurm's settings and keys."""
     writers = frozenset([slurm.user])
     yield Rule(f"{slurm.folder}/slurm.conf", writers)
     yield Rule(f"{slurm.folder}/slurmdbd.conf", writers, is_secret=True)
@@ -92,13 +84,7 @@ def rules_of_part(path: str, settings: Settings | Gap) -> Iterator[Rule]:
 
 
 def gather_rights(rule: Rule) -> tuple[RightsProblem, ...] | None:
-    """The problems of a file; None if it is missing, which other rows judge.
-
-    Raises
-    ------
-    OSError
-        If the rights cannot be seen.
-    """
+    """The problems of a file; None if it is missing, which other rows judge."""
     try:
         entries = entries_on_the_way(rule.path)
     except FileNotFoundError:

@@ -48,13 +48,7 @@ class Service:
 
 
 def gather_service(address: str, token: str) -> Service:
-    """Ask the service for its state.
-
-    Raises
-    ------
-    ServiceError
-        If it does not answer, is not ready, or rejects the token.
-    """
+    """Ask the service for its state."""
     with _client(address, "") as anybody:
         state, version = anybody.readiness(), anybody.release()
         is_open = _is_open(anybody)
@@ -81,13 +75,7 @@ def _is_open(anybody: Ioncast) -> bool:
 
 
 def gather_rights(address: str, token: str) -> dict[str, Any]:
-    """Ask the service about a token.
-
-    Raises
-    ------
-    ServiceError
-        If it does not answer, or rejects the token.
-    """
+    """Ask the service about a token."""
     with _client(address, token) as service:
         return service.token_rights()
 
@@ -142,19 +130,7 @@ def answer_row(setting: str, address: str, status: int | Gap, *, has_token: bool
 def service_rows(
     found: Service | Gap, systems: Mapping[str, str], version: str, private: frozenset[str]
 ) -> list[Row]:
-    """Judge the service.
-
-    Parameters
-    ----------
-    found : Service or Gap
-        The service.
-    systems : mapping of str to str
-        The system's name in the settings of each part.
-    version : str
-        The version of this program.
-    private : frozenset of str
-        The data that Slurm's `PrivateData` hides.
-    """
+    """Judge the service."""
     if isinstance(found, Gap):
         return [unknown("service", Gap(found.reason, found.remedy or _START, found.needs_root))]
     return [

@@ -50,13 +50,7 @@ class Rest:
 
 
 def gather_settings(path: str, part: Part) -> Settings:
-    """Read the settings of a part.
-
-    Raises
-    ------
-    InputError
-        If they cannot be used.
-    """
+    """Read the settings of a part."""
     settings = read_settings(path)
     if part == "watch" and settings.darshan is None:
         raise InputError("key `darshan` is missing", where=path)
@@ -64,13 +58,7 @@ def gather_settings(path: str, part: Part) -> Settings:
 
 
 def gather_slurm_token(settings: Settings) -> SlurmToken:
-    """Read the token of Slurm, without its signature.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """Read the token of Slurm, without its signature."""
     path = settings.slurmrestd.token_file
     claims = claims_of(read_token(path))
     if not claims.user:
@@ -79,13 +67,7 @@ def gather_slurm_token(settings: Settings) -> SlurmToken:
 
 
 def gather_rest(settings: Settings, *, has_slurmdbd: bool) -> Rest:
-    """Ask slurmrestd for its version and for Slurm's limits.
-
-    Raises
-    ------
-    SlurmError
-        If it does not answer.
-    """
+    """Ask slurmrestd for its version and for Slurm's limits."""
     rest = settings.slurmrestd
     timeout_s = min(rest.timeout_s, asking_sources.ANSWER_S)
     with Slurm(
@@ -110,13 +92,7 @@ def _limits(slurm: Slurm, settings: Settings, total: int) -> Limits | Gap:
 
 
 def gather_running_version(path: Path) -> str:
-    """The version in the metrics of a running part; empty if they do not tell it.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    """
+    """The version in the metrics of a running part; empty if they do not tell it."""
     found = _VERSION.search(path.read_text(encoding="utf-8", errors="replace"))
     return found[1] if found else ""
 

@@ -46,13 +46,7 @@ class DarshanState:
 
 
 def gather_heartbeat(path: Path) -> int:
-    """The Unix time in the arbiter's heartbeat.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or has no time.
-    """
+    """The Unix time in the arbiter's heartbeat."""
     # The second number is the length of a hold in seconds; older arbiters do not write it.
     found = re.fullmatch(r"(\d{1,12}) \d{1,12}\n", _beginning(path, 40))
     if found is None:
@@ -65,13 +59,7 @@ def gather_heartbeat(path: Path) -> int:
 
 
 def gather_limits(path: Path) -> LimitsState:
-    """Read the file of Slurm's limits as the plugin does.
-
-    Raises
-    ------
-    InputError
-        If it is missing or damaged.
-    """
+    """Read the file of Slurm's limits as the plugin does."""
     text = _beginning(path, LONGEST_BYTES)
     first = _FIRST.match(text)
     if first is None or f"\nend\t{first[1]}\n" not in text:
@@ -80,13 +68,7 @@ def gather_limits(path: Path) -> LimitsState:
 
 
 def gather_darshan(settings: DarshanSettings, today: date) -> DarshanState:
-    """Look at Darshan's folders.
-
-    Raises
-    ------
-    OSError
-        If the folder of all logs cannot be read.
-    """
+    """Look at Darshan's folders."""
     folder = Path(settings.folder)
     with os.scandir(folder) as entries:
         next(entries, None)

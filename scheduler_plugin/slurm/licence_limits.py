@@ -74,21 +74,7 @@ def limits_of(
     partitions: Mapping[str, str],
     associations: Sequence[Association],
 ) -> Limits:
-    """Put Slurm's limits together.
-
-    Parameters
-    ----------
-    licence : str
-        The licence's name.
-    total : int
-        The number that Slurm has.
-    qos : mapping of str to int or None
-        Limits of QOS by name.
-    partitions : mapping of str to str
-        The QOS of each partition; empty without one.
-    associations : sequence of Association
-        All accounts and users of the cluster.
-    """
+    """Put Slurm's limits together."""
     limited = {name.lower(): limit for name, limit in qos.items() if limit is not None}
     accounts = _accounts([row for row in associations if not row.user])
     users = _users([row for row in associations if row.user], accounts)

@@ -77,13 +77,7 @@ class JobFollower:
         return self._state.moment(_FOLLOWED) or 0.0
 
     def follow(self) -> None:
-        """Ask Slurm for its jobs and store their runs.
-
-        Raises
-        ------
-        SlurmError
-            If slurmctld's jobs cannot be read.
-        """
+        """Ask Slurm for its jobs and store their runs."""
         now_s = self._clock()
         runs = self._runs(self._slurm.jobs(), now_s)
         with self._state.transaction():

@@ -375,15 +375,7 @@ def _are_runs(runs: list[list[int]], logs: int) -> bool:
 def in_turns(
     requests: Iterable[tuple[str, int]], last_turns: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """Order requests so that users take turns, first the user whose last turn is longest ago.
-
-    Parameters
-    ----------
-    requests : iterable of (str, int)
-        User and number of each request.
-    last_turns : mapping of str to int
-        When the users had their last turns, as growing numbers.
-    """
+    """Order requests so that users take turns, first the user whose last turn is longest ago."""
     of_users = defaultdict(list)
     for user, number in requests:
         of_users[user].append((user, number))

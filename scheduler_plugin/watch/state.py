@@ -394,20 +394,7 @@ class WatchState:
 
 @contextmanager
 def opened_state(path: str, user: str = "watch") -> Iterator[WatchState]:
-    """Open or create a state, locked for this process.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    user : str
-        The kind of program that uses it, for the message if another process does.
-
-    Raises
-    ------
-    InputError
-        When another process uses it, or the file cannot be used.
-    """
+    """Open or create a state, locked for this process."""
     with _lock(path, user), _reported(path), closing(_connected(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")

@@ -71,17 +71,7 @@ class Layers:
 
 
 def layers_of(files: NDArray[np.uint64], run: Run, streams: Streams) -> Layers | None:
-    """Find the calls of both layers of some files; None if no file has POSIX calls.
-
-    Parameters
-    ----------
-    files : ndarray of uint64
-        Record ids of files that MPI-IO used.
-    run : Run
-        The run.
-    streams : Streams
-        All its streams.
-    """
+    """Find the calls of both layers of some files; None if no file has POSIX calls."""
     of_files = streams.take(is_among(streams.file_id, files))
     by_api = [of_files.take(of_files.api == APIS.index(api)) for api in ("MPIIO", "POSIX")]
     if not all(map(len, by_api)):

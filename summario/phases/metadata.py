@@ -27,19 +27,6 @@ def metadata_times(
     MPI_File_open and MPI_File_close wait for the other processes, and POSIX seeks during a write
     are part of the MPI-IO write. So a file has the smaller one of its metadata times in MPI-IO
     and in POSIX.
-
-    Parameters
-    ----------
-    records : Records
-        Records of the module of `api`.
-    api : str
-        One of `APIS`.
-    share : ndarray of float64
-        The share of the operation, from `share_of_operation`.
-    nprocs : int
-        Processes of the job.
-    below : Records, optional
-        The log's POSIX records, if `api` calls POSIX.
     """
     if not len(records.words):
         return np.zeros(0)

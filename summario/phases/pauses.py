@@ -57,18 +57,6 @@ def split_at_pauses(
 
     If DXT has all requests of a file, the split is exact. Otherwise the requests of a row are
     shared out by the bytes that the HEATMAP counted before and after each pause.
-
-    Parameters
-    ----------
-    file_phases : FilePhases
-        Rows from `summario.phases.merge.merge_ranks`.
-    run : Run
-        The run of the rows.
-    streams : Streams
-        All streams of the run, also of other layers and of system files, because the HEATMAP
-        counts their bytes.
-    time_distance : float
-        The longest time without I/O, in seconds, that is not a pause.
     """
     is_long = file_phases.end - file_phases.start > time_distance
     file_phases = replace(file_phases, shown=~is_long)

@@ -142,19 +142,6 @@ def streams_of(
     """Read the rows of one module and operation, which may have impossible numbers.
 
     Without any such request there is no table.
-
-    Parameters
-    ----------
-    records : Records
-        The module's records.
-    api : str
-        One of `APIS`.
-    operation : str
-        One of `OPERATIONS`.
-    nprocs : int
-        Processes of the job.
-    below : Records, optional
-        The POSIX records of the files, if the api calls POSIX.
     """
     requests, collective = requests_of(records, api, operation)
     moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")

@@ -69,15 +69,7 @@ class Windows:
 
 
 def bins_of(heatmaps: Sequence[Heatmap | None], delays_seconds: Sequence[float]) -> Bins:
-    """List the bins of the heat maps of logs in which bytes moved.
-
-    Parameters
-    ----------
-    heatmaps : sequence of Heatmap or None
-        The heat map of each log; at least one log has one.
-    delays_seconds : sequence of float
-        The time from the start of the run to the start of each log.
-    """
+    """List the bins of the heat maps of logs in which bytes moved."""
     starts, ends, moved, edges, widths = [], [], [], [], []
     for heatmap, delay in zip(heatmaps, delays_seconds, strict=True):
         if heatmap is not None:

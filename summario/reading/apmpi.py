@@ -27,11 +27,6 @@ def inflate_hosts(region: bytes, method: int, max_bytes: int) -> bytes:
 
     A job of 64,000 processes has 340 MB of counters, so they are dropped one stream after the
     other. See `summario.reading.inflate.inflate` for the parameters and errors.
-
-    Raises
-    ------
-    InflateError
-        When a stream does not have whole records too.
     """
     return b"".join(_kept(inflate(region, method, max_bytes)))
 

@@ -21,22 +21,7 @@ Ints = NDArray[np.int64]
 
 
 def parse_names(header: Header, region: bytes, where: str) -> dict[int, str]:
-    """Decode the names of the files behind the record ids.
-
-    Parameters
-    ----------
-    header : Header
-        The log's header.
-    region : bytes
-        The region of the names, compressed.
-    where : str
-        The file's name, for errors.
-
-    Raises
-    ------
-    DamagedLogError
-        When the names are damaged or too many.
-    """
+    """Decode the names of the files behind the record ids."""
     try:
         data = inflate_joined(region, header.compression, _MAX_NAMES_BYTES)
     except InflateError as error:

@@ -37,13 +37,7 @@ class Source:
 
 
 def source_of(argument: str) -> Source:
-    """Name the log of an argument that stands for one log; `-` is read from standard input.
-
-    Raises
-    ------
-    InputError
-        When standard input is empty or cannot be read.
-    """
+    """Name the log of an argument that stands for one log; `-` is read from standard input."""
     return _standard_input() if argument == _STANDARD_INPUT else Source(argument)
 
 

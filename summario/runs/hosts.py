@@ -64,16 +64,6 @@ def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
     more processes, APMPI if both name as many. A module that gives two names for one process does
     not count.
 
-    Parameters
-    ----------
-    log : DarshanLog
-        The log, of which the `HOST_MODULES` were read.
-
-    Returns
-    -------
-    ComputeNodes or None
-        None if the log names no compute node.
-
     Examples
     --------
     >>> from summario.reading.log import read_log

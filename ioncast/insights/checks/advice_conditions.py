@@ -36,17 +36,7 @@ def _makes(facts: Facts, operation: Operation) -> bool:
 
 
 def fits(advice: Advice, facts: Facts, libraries: tuple[str, ...]) -> bool:
-    """Tell whether a run can follow advice.
-
-    Parameters
-    ----------
-    advice : Advice
-        The advice.
-    facts : Facts
-        The run.
-    libraries : tuple of str
-        Its libraries, from `ioncast.insights.facts.libraries.libraries_of`.
-    """
+    """Tell whether a run can follow advice."""
     if advice.only and not set(advice.only) & set(libraries):
         return False
     return all(_CONDITIONS[each](facts) for each in advice.needs)

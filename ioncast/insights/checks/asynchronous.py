@@ -17,17 +17,6 @@ def hidden_seconds(
 
     Of each phase it is no more than the pause after it, so nothing of the last phase. Without a
     trace, files that are used at the same time are a phase.
-
-    Parameters
-    ----------
-    facts : Facts
-        The run.
-    times : ProcessTimes
-        Its times.
-    operation : str
-        The operation that becomes asynchronous.
-    traced : TracePhases or None
-        The phases of MPI-IO, if the log has a trace.
     """
     number = OPERATIONS.index(operation)
     if traced is not None and len(traced):

@@ -25,11 +25,6 @@ def in_words(template: str, numbers: Mapping[str, float | str | None]) -> str:
 
     `size` writes bytes with a unit, `digits` writes three digits, and `# NOUN` counts things.
 
-    Raises
-    ------
-    LookupError, ValueError, TypeError
-        When the template needs a number that is missing or of another type.
-
     Examples
     --------
     >>> in_words("{files:# file} of {bytes:size}, {factor:digits} times", {

@@ -19,13 +19,7 @@ _PIXELS_OF_A_BAR, _PIXELS_BESIDE = 14, 90
 def size_figures(
     histograms: ComparedTable, names: Sequence[str]
 ) -> Iterator[tuple[str, go.Figure]]:
-    """Draw the requests of each layer and operation by size, a bar for each run in each bin.
-
-    Yields
-    ------
-    tuple of (str, Figure)
-        A heading and its figure, unless no run has such requests.
-    """
+    """Draw the requests of each layer and operation by size, a bar for each run in each bin."""
     rows = {present(cells)[0].key: cells for cells in histograms.rows}
     for layer in dict.fromkeys(layer for layer, _ in rows):
         for of in ("reads", "writes"):

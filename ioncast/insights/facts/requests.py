@@ -15,19 +15,7 @@ _BELOW_MIB = SIZE_BINS.index("1M_4M")
 
 
 def read_requests(records: Records, api: Api, operation: Operation, processes: Ints) -> Requests:
-    """Read the requests of one operation.
-
-    Parameters
-    ----------
-    records : Records
-        Records of the module of `api`.
-    api : str
-        One of `ioncast_base.kinds.APIS`.
-    operation : str
-        One of `ioncast_base.kinds.OPERATIONS`.
-    processes : ndarray of int64
-        The number of processes of each record.
-    """
+    """Read the requests of one operation."""
     requests = possible(requests_of(records, api, operation)[0])
     consecutive, sequential = map(possible, order_of(records, api, operation, requests, processes))
     first = first_accesses(records, api, operation, requests, processes)

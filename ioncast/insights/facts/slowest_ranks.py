@@ -136,13 +136,7 @@ def _sums(values: Floats, first: Ints) -> Floats:
 
 
 def _single_ranks(facts: Facts, layer: Layer, by: Ints | Floats) -> tuple[Ints, Ints]:
-    """Sort the records of single processes by file, and leave out files with one of them.
-
-    Returns
-    -------
-    rows, first : ndarray of int64
-        The rows by file and, in a file, by value; and where each file begins among them.
-    """
+    """Sort the records of single processes by file, and leave out files with one of them."""
     is_single = facts.files.highest(layer) & ~layer.is_reduced
     several = np.zeros(len(facts.files), bool)
     several[layer.used_files] = layer.of_files(is_single.astype(np.int64)) > 1

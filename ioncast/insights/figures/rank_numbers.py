@@ -82,13 +82,7 @@ def _count(value: float) -> str:
 
 
 def slowest_of_files(run: Document) -> Drawn | None:
-    """List the slowest process of each shared file, which is all that the log tells.
-
-    Returns
-    -------
-    Drawn or None
-        None without a shared file.
-    """
+    """List the slowest process of each shared file, which is all that the log tells."""
     shared = [
         file
         for file in sorted(run["files"], key=seconds, reverse=True)

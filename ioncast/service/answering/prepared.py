@@ -525,13 +525,7 @@ class Writer:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Open the file for writing; a missing file is created.
-
-    Raises
-    ------
-    sqlite3.DatabaseError
-        When the file has another version or is damaged.
-    """
+    """Open the file for writing; a missing file is created."""
     with contextlib.suppress(FileExistsError):
         # The file holds hashes of tokens, so only its owner may read it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

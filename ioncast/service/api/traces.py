@@ -315,11 +315,6 @@ def add_insights(run: Run, uploads: Sequence[Upload]) -> tuple[str, ...]:
     """Store insights into a run of the history, from all its logs.
 
     The run is stored already, and stays so if this fails.
-
-    Returns
-    -------
-    tuple of str
-        The reason if the log gave no insights, for users.
     """
     try:
         made = insights_of(uploads, run.nodes)

@@ -41,13 +41,7 @@ _ADDRESSES = Map(
 
 
 def application(of: Resources) -> WSGIApplication:
-    """Make the application.
-
-    Parameters
-    ----------
-    of : Resources
-        The prepared answers, the settings and the counts.
-    """
+    """Make the application."""
 
     def answer(environ: WSGIEnvironment, respond: StartResponse) -> Iterable[bytes]:
         body = answer_at_once(of, environ, respond)

@@ -56,11 +56,6 @@ def checked_texts(model: type[_Model], place: str, values: Iterable[tuple[str, s
     """Check values that are texts; an empty text is a field that was left blank.
 
     An empty field that does not exist is a mistake all the same.
-
-    Raises
-    ------
-    RequestError
-        With the names of the values that cannot be used; `place` is query or form.
     """
     given: dict[str, str] = {}
     for name, value in values:

@@ -57,13 +57,7 @@ def begin(state: str, token_sha256: str) -> str:
 
 
 def token_of(state: str, session: str) -> str | None:
-    """The hash of the token of a session; None if there is no such session or it is too old.
-
-    Raises
-    ------
-    BusyError
-        When the session cannot be read.
-    """
+    """The hash of the token of a session; None if there is no such session or it is too old."""
     path = _path(state, session)
     try:
         if _is_old(path):

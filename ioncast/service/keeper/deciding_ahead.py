@@ -136,21 +136,7 @@ def prepare_group(
     alike: int,
     scaled_from: int | None = None,
 ) -> PreparedGroup:
-    """Prepare the answers for one size of job.
-
-    Parameters
-    ----------
-    decided : Decided
-        The decisions on the prediction from the runs that do the same I/O.
-    tasks, nodes
-        Numbers of processes and compute nodes.
-    application_id : int
-        Id of the newest run's application.
-    runs, alike : int
-        How many runs are known, and how many of them do the same I/O.
-    scaled_from : int, optional
-        The number of processes of the runs, if it differs from `tasks`.
-    """
+    """Prepare the answers for one size of job."""
     return PreparedGroup(
         tasks=tasks,
         nodes=nodes,

@@ -181,15 +181,7 @@ def kind_colour(place: int) -> str:
 def decisions_figure(
     counts: Iterable[tuple[str, str, int]], since: datetime, until: datetime
 ) -> Figure:
-    """Draw the number of decisions in each hour by source.
-
-    Parameters
-    ----------
-    counts : iterable of (str, str, int)
-        The beginning of the hour in ISO 8601 (UTC), the source, and the number of decisions.
-    since, until : datetime
-        The ends of the time axis, in UTC.
-    """
+    """Draw the number of decisions in each hour by source."""
     by_source: dict[str, list[tuple[str, int]]] = {source: [] for source in _SOURCES}
     for hour, source, number in counts:
         by_source.setdefault(source, []).append((hour, number))
@@ -312,13 +304,7 @@ def _box(values: Trace, name: str) -> Trace:
 
 
 def ratios_figure(series: Mapping[str, Sequence[Ratio]]) -> Figure:
-    """Draw observed over expected bandwidth with a colour for each kind of I/O.
-
-    Parameters
-    ----------
-    series : mapping of str to sequence of Ratio
-        The ratios by kind.
-    """
+    """Draw observed over expected bandwidth with a colour for each kind of I/O."""
     traces: list[Trace] = []
     for place, (name, points) in enumerate(series.items()):
         common = {

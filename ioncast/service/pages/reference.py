@@ -71,19 +71,7 @@ def described(
     *,
     is_open: bool,
 ) -> dict[str, list[Described]]:
-    """Describe all operations by group.
-
-    Parameters
-    ----------
-    document : mapping
-        The document of `openapi.document`.
-    texts : mapping of str to (str, str or None)
-        Descriptions and roles from `openapi.texts`.
-    host : str
-        The address of the service, such as http://login1:8420.
-    is_open : bool
-        Whether reading needs no token.
-    """
+    """Describe all operations by group."""
     schemas = document["components"]["schemas"]
     groups: dict[str, list[Described]] = {}
     for path, operations in document["paths"].items():

@@ -128,13 +128,7 @@ def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
 
 
 def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, Any]]) -> Glance:
-    """Put the numbers of all systems together.
-
-    Parameters
-    ----------
-    systems, drifts : iterable of mapping
-        `systems` and `drift` of `/v1/validation`.
-    """
+    """Put the numbers of all systems together."""
     known = [each for each in systems if each["errors"]]
     numbers = [each["errors"]["count"] for each in known]
     return Glance(

@@ -203,17 +203,7 @@ def curve_of_answer(record: Mapping[str, Any]) -> _Curve:
 def answer_shown(
     record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
 ) -> AnswerShown:
-    """Put the answer to a scheduler's question in words.
-
-    Parameters
-    ----------
-    record : mapping
-        The JSON of the answer.
-    measured : mapping of int to sequence of float
-        Bandwidths of the application's runs in MiB/s by number of I/O nodes.
-    ran_with : int, optional
-        I/O nodes of the newest run.
-    """
+    """Put the answer to a scheduler's question in words."""
     decided, mean_mib_s = record["io_nodes"], record["expected_mib_s"]
     curve = curve_of_answer(record)
     return AnswerShown(
@@ -227,17 +217,7 @@ def answer_shown(
 def prediction_shown(
     record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
 ) -> PredictionShown:
-    """Put a prediction in words, rows and figures.
-
-    Parameters
-    ----------
-    record : mapping
-        The prediction as `tasks.predict_job` returns it.
-    measured : mapping of int to sequence of float
-        Bandwidths of the application's runs in MiB/s by number of I/O nodes.
-    ran_with : int, optional
-        I/O nodes of the run that the phases are from.
-    """
+    """Put a prediction in words, rows and figures."""
     points = [point_of(each) for each in record["curve"]]
     decision, best = record["decision"], record["best"]
     decided = decision["io_nodes"]

@@ -63,13 +63,7 @@ def to_document(result: Result) -> str:
 
 
 def of_values(values: dict[str, Any]) -> Result:
-    """Make a result from the values that `to_document` wrote.
-
-    Raises
-    ------
-    InputError
-        When another version of ioncast wrote them.
-    """
+    """Make a result from the values that `to_document` wrote."""
     names = {field.name for field in fields(Result)}
     if values["version"] != VERSION or values.keys() != names:
         raise InputError(

@@ -32,18 +32,6 @@ def seal(key: bytes, result: Result) -> str:
     """Compress and sign a result, together with the secret of its address.
 
     The secret is drawn here, so that pressing the button twice keeps one result at one address.
-
-    Parameters
-    ----------
-    key : bytes
-        The service's key.
-    result : Result
-        The result.
-
-    Returns
-    -------
-    str
-        Letters, digits and ``-_.`` only.
     """
     payload = {"secret": secrets.token_urlsafe(_SECRET_BYTES), "result": asdict(result)}
     return _serializer(key).dumps(payload)

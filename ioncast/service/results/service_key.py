@@ -12,23 +12,7 @@ _NAME = "results.key"
 
 
 def service_key(state: str | Path) -> bytes:
-    """Read the key in a state folder; it is made when it is first needed.
-
-    Parameters
-    ----------
-    state : str or Path
-        The state folder, which all workers share.
-
-    Returns
-    -------
-    bytes
-        256 random bits, the same for all workers and after each restart.
-
-    Raises
-    ------
-    OSError
-        When the key can be neither read nor written, or is damaged.
-    """
+    """Read the key in a state folder; it is made when it is first needed."""
     path = Path(state) / _NAME
     try:
         key = path.read_bytes()

@@ -41,18 +41,7 @@ class _Application(Flask):
 
 
 def create_app(settings: Settings) -> Flask:
-    """Make the application, without opening or starting anything.
-
-    Parameters
-    ----------
-    settings : Settings
-        The site's settings.
-
-    Raises
-    ------
-    InputError
-        When the file of the checks' thresholds cannot be used.
-    """
+    """Make the application, without opening or starting anything."""
     app = _Application(__name__)
     app.config.update(
         MAX_CONTENT_LENGTH=settings.max_upload_mib << 20,

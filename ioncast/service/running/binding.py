@@ -44,15 +44,7 @@ def with_decisions_bind(settings: Settings, environment: Mapping[str, str]) -> S
 
 
 def opened(bind: str, group: str) -> str:
-    """Let a group connect to a new unix socket, else every user; return this in words.
-
-    Parameters
-    ----------
-    bind : str
-        ``unix:/PATH`` of a socket of this user; ``HOST:PORT`` has no rights to set.
-    group : str
-        The name of the group.
-    """
+    """Let a group connect to a new unix socket, else every user; return this in words."""
     if not bind.startswith(_UNIX):
         return ""
     path = bind.removeprefix(_UNIX)
@@ -70,18 +62,7 @@ def opened(bind: str, group: str) -> str:
 
 
 def check_binds(binds: Iterable[str]) -> None:
-    """Listen at each address for a moment.
-
-    Parameters
-    ----------
-    binds : iterable of str
-        ``HOST:PORT`` or ``unix:/PATH``.
-
-    Raises
-    ------
-    InputError
-        When an address is in use or is named twice, or this user may not listen there.
-    """
+    """Listen at each address for a moment."""
     known: set[str] = set()
     for bind in binds:
         if bind in known:

@@ -76,16 +76,6 @@ def fill(location: str) -> None:
     """Fill a database with the data that a site has after some weeks.
 
     A call that was killed is completed by another one. A database with all data stays as it is.
-
-    Parameters
-    ----------
-    location : str
-        An SQLite file or a SQLAlchemy URL.
-
-    Raises
-    ------
-    IoncastError
-        When the database cannot be used, or these files were imported with other options.
     """
     now = datetime.now(timezone.utc)
     with opened_database(location) as engine:

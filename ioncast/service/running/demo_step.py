@@ -14,13 +14,7 @@ _LOG = logging.getLogger("ioncast.keeper")
 
 
 def let_import(settings: Settings) -> None:
-    """Let the keeper import the demonstration's data; answers and pages say so until then.
-
-    Parameters
-    ----------
-    settings : Settings
-        The settings of a service that does not run yet.
-    """
+    """Let the keeper import the demonstration's data; answers and pages say so until then."""
     writer = Writer(prepared_file(settings.state))
     try:
         with writer.transaction():

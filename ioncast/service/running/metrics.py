@@ -51,15 +51,7 @@ class _Counts:
 
 
 def count_in(shared: SharedCounts, of_deciders: Sequence[DecisionCounts]) -> None:
-    """Count together with other workers, if there is room; each worker calls this once.
-
-    Parameters
-    ----------
-    shared : SharedCounts
-        The counts of all workers.
-    of_deciders : sequence of DecisionCounts
-        The counts of each process that only answers schedulers.
-    """
+    """Count together with other workers, if there is room; each worker calls this once."""
     _Counts.shared, _Counts.of_deciders = shared, of_deciders
     if not shared.is_open:
         return

@@ -35,13 +35,7 @@ def current_insights(connection: Connection, run_id: int) -> Insights | None:
 def written(
     characterisation: Mapping[str, Any], checks: Mapping[str, Any], hints: Hints
 ) -> NewInsights:
-    """Write the records of a run's characterisation and of its checks, and the hints for advice.
-
-    Raises
-    ------
-    InputError
-        When a document would be too large.
-    """
+    """Write the records of a run's characterisation and of its checks, and the hints for advice."""
     findings = [
         finding | {"advice": [_key_of(advice) for advice in finding["advice"]]}
         for finding in checks["findings"]

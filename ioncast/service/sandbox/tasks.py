@@ -252,13 +252,7 @@ def _observed(phases: Sequence[Phase]) -> float | None:
 
 
 def extracted(run: Run) -> Extraction:
-    """Extract the phases of a run.
-
-    Raises
-    ------
-    InputError
-        When there are more than `MOST_PHASES`.
-    """
+    """Extract the phases of a run."""
     found = extract_run(run)
     if len(found.phases) > MOST_PHASES:
         raise InputError(
@@ -268,13 +262,7 @@ def extracted(run: Run) -> Extraction:
 
 
 def phases_of(records: Sequence[Mapping[str, Any]]) -> Extraction:
-    """Read phases, given as `ioncast phases --format json` prints them.
-
-    Raises
-    ------
-    InputError
-        When one is impossible; the error tells its place.
-    """
+    """Read phases, given as `ioncast phases --format json` prints them."""
     return Extraction(tuple(_phase(index, record) for index, record in enumerate(records)))
 
 

@@ -33,13 +33,7 @@ class Upload:
 
 
 def run_of_uploads(uploads: Sequence[Upload], modules: Collection[str]) -> Run:
-    """Read these modules of the logs of one run, which errors call as the client does.
-
-    Raises
-    ------
-    InputError
-        When a file is not a Darshan log or is damaged, or when the logs are not of one run.
-    """
+    """Read these modules of the logs of one run, which errors call as the client does."""
     if len(uploads) == 1:
         return Run((_log(uploads[0], modules),))
     logs = _logs(uploads, modules)
