@@ -10,7 +10,10 @@ down_revision = None
 def upgrade() -> None:
     """Create the tables."""
     _measurements()
-    _history()
+    _models()
+    _runs()
+    _outcomes()
+    _decisions()
     _service()
 
 
@@ -93,6 +96,9 @@ def _measurements() -> None:
         ),
     )
     op.create_index("ix_measurements_import_id", "measurements", ["import_id"])
+
+
+def _models() -> None:
     op.create_table(
         "models",
         sa.Column("id", sa.Integer, nullable=False),
@@ -133,7 +139,7 @@ def _measurements() -> None:
     op.create_index("ix_system_changes_system_id", "system_changes", ["system_id"])
 
 
-def _history() -> None:
+def _runs() -> None:
     op.create_table(
         "applications",
         sa.Column("id", sa.Integer, nullable=False),
@@ -212,6 +218,9 @@ def _history() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_insights"),
         sa.UniqueConstraint("run_id", name="uq_insights_run_id"),
     )
+
+
+def _outcomes() -> None:
     op.create_table(
         "outcomes",
         sa.Column("id", sa.Integer, nullable=False),
@@ -250,7 +259,7 @@ def _history() -> None:
     )
 
 
-def _service() -> None:
+def _decisions() -> None:
     op.create_table(
         "decisions",
         sa.Column("id", sa.String(32), nullable=False),
@@ -310,6 +319,9 @@ def _service() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_drained_spools"),
         sa.UniqueConstraint("file", name="uq_drained_spools_file"),
     )
+
+
+def _service() -> None:
     op.create_table(
         "tokens",
         sa.Column("id", sa.Integer, nullable=False),
