@@ -53,8 +53,6 @@ _FAILING = {
 _LEVELS = ("high", "warn")
 _FOUND = 1
 _COLOURS = {"major": "red", "minor": "yellow"}
-# Details of more runs than this are only printed when they are asked for.
-_RUNS_WITH_DETAILS = 1
 
 settings_option = click.option(
     "--settings",
@@ -193,7 +191,7 @@ def check(
     if is_summary:
         _print_summary(found, seen, output_format)
     elif output_format == "table":
-        _print_tables(found, seen, details=details, is_one=len(runs) <= _RUNS_WITH_DETAILS)
+        _print_tables(found, seen, details=details, is_one=len(runs) == 1)
     elif output_format == "sarif":
         records = list(found)
         click.echo(json.dumps(to_sarif(records, checks, thresholds, seen.errors), indent=1))

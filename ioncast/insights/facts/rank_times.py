@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioncast.insights.facts.values import Facts, Floats, Ints, Layer
+from ioncast.insights.facts.values import Floats, Ints, Layer
 from ioncast_base.limits import LONGEST_SECONDS
 
 
@@ -54,21 +54,3 @@ def rank_seconds(values: Iterable[tuple[Layer, Floats]]) -> RankSeconds:
     of_ranks = np.zeros(len(ranks))
     np.add.at(of_ranks, place, np.concatenate(seconds))
     return RankSeconds(ranks, of_ranks, reduced)
-
-
-def slowest_io_seconds(facts: Facts) -> float:
-    """Tell how long the slowest process was busy with I/O, at most.
-
-    The time of each file counts at its highest layer, with its metadata time. The slowest processes
-    of several files may be different ones, so the answer can be too long, and never too short.
-    """
-    slowest, own = 0.0, []
-    for layer in facts.layers.values():
-        together = layer.reads.seconds + layer.writes.seconds + layer.metadata_seconds
-        rows = facts.files.highest(layer)
-        own.append((layer, together * rows))
-        told = np.clip(layer.seconds("F_SLOWEST_RANK_TIME"), 0, LONGEST_SECONDS)
-        mean = np.clip(together / layer.processes, 0, LONGEST_SECONDS)
-        slowest += float(np.maximum(told, mean)[rows & layer.is_reduced].sum())
-    of_ranks = rank_seconds(own).seconds
-    return slowest + float(of_ranks.max(initial=0.0))

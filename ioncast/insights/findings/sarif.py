@@ -26,7 +26,6 @@ _PROBLEMS: dict[Importance, str] = {
 }
 # The kind of a result that is no problem. SARIF gives it no level.
 _KINDS: dict[Level, str] = {"OK": "pass", "INFO": "informational"}
-_MOST_IMPORTANT: dict[Level, str] = {"HIGH": "error", "WARN": "error", "OK": "none", "INFO": "none"}
 # SARIF's kind for a check that lacks data.
 _OPEN = ("open", "none")
 
@@ -79,14 +78,15 @@ def _rule(check: Check, thresholds: Thresholds) -> dict[str, Any]:
         each.key: each.sentence for words in check.sentences.values() for each in words.advice
     }
     help_lines = [f"It is found if {condition}.", *(f"{each}." for each in advice.values())]
-    worst = check.levels[0]
+    # The importance, and so the level, of a harmful finding depends on the run.
+    level = "none" if check.levels[0] in _KINDS else _PROBLEMS["major"]
     return {
         "id": check.code,
         "name": check.title.title().replace(" ", "").replace("-", ""),
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": sentence(condition)},
         "help": {"text": "\n\n".join([*help_lines, f"Source: {check.source}."])},
-        "defaultConfiguration": {"level": _MOST_IMPORTANT[worst]},
+        "defaultConfiguration": {"level": level},
         "properties": {"levels": list(check.levels), "source": check.source},
     }
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from ioncast.insights.checks.values import Allocation, Case, Find, Finding, Result, Unknown
 from ioncast.insights.facts.process_times import METADATA
-from ioncast.insights.facts.rank_times import slowest_io_seconds
 from ioncast.insights.facts.values import DAOS_MODULES, Floats, share
 
 
@@ -39,8 +38,8 @@ def _time_of_allocation(case: Case, allocation: Allocation) -> Floats | None:
 def little_io(case: Case) -> Result:
     """I06: even the process with most I/O time spends little of the run time in I/O."""
     facts, limit = case.facts, case.thresholds.io_time_share
-    seconds = slowest_io_seconds(facts)
-    part = share(seconds, facts.run.run_seconds)
+    seconds = case.times.io_seconds
+    part = share(seconds, case.times.run_seconds)
     if part is None or part >= limit or not facts.layers:
         return None
     if facts.is_incomplete:

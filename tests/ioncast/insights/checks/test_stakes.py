@@ -320,6 +320,19 @@ def test_a_slow_process_with_equal_bytes_is_named(tmp_path: Path) -> None:
     assert found.seconds_at_stake == pytest.approx(70 - 25)
 
 
+def test_the_host_of_a_slow_process_comes_from_the_trace(tmp_path: Path) -> None:
+    """Rank 3 ran on host d, so its neighbours on a, b and c are not named."""
+    trace = dxt_bytes(
+        Dxt("DXT_POSIX", f"/f{rank}", rank, host, [(0, 400 * MIB, 0.0, took)])
+        for rank, (host, took) in enumerate(zip("abcd", (10.0, 10.0, 10.0, 70.0), strict=True))
+    )
+    path = write_log(
+        tmp_path / "a.darshan", slow(10, 10, 10, 70), nprocs=4, modules={"DXT_POSIX": (1, trace)}
+    )
+    [found] = [each for each in check_log(path).findings if each.check.code == "I08"]
+    assert found.sentence.endswith("rank 3 takes 70.00 s; on d")
+
+
 @pytest.mark.parametrize(
     "records",
     [
