@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,14 +36,13 @@ class CauseCount:
 
     Attributes
     ----------
-    major, minor : int
-        The number of runs in which it has this importance.
+    runs : Counter of str
+        The number of runs in which it has each importance, major or minor.
     core_hours : float
         The processes' hours at stake in these runs.
     """
 
-    major: int = 0
-    minor: int = 0
+    runs: Counter[str] = field(default_factory=Counter)
     core_hours: float = 0.0
 
 
@@ -76,7 +76,7 @@ class RunsSeen:
         counting = [each for each in record["causes"] if each["importance"] in ("major", "minor")]
         for cause in counting:
             count = self.causes.setdefault(cause["cause"], CauseCount())
-            setattr(count, cause["importance"], getattr(count, cause["importance"]) + 1)
+            count.runs[cause["importance"]] += 1
             count.core_hours += cause["seconds_at_stake"] * processes / _HOUR
         # A small share of a large run may cost more than all of a small one.
         known = [each for each in record["causes"] if each["seconds_at_stake"]]
@@ -107,9 +107,8 @@ class RunsSeen:
         rows = [
             {
                 "cause": name,
-                "runs": count.major + count.minor,
-                "major": count.major,
-                "minor": count.minor,
+                "runs": count.runs.total(),
+                **{name: count.runs[name] for name in ("major", "minor")},
                 "core_hours_at_stake": count.core_hours,
             }
             for name, count in self.causes.items()
