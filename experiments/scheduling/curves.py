@@ -13,7 +13,7 @@ from benchdb.store.database import reading
 from benchdb.store.systems import require_system
 from experiments.shipped import TESTBED
 from ioncast_base.errors import InputError
-from predictor.matching.basis import choose_engine
+from predictor.model.measurement_summary import choose_engine
 
 BENCHMARKS = TESTBED / "benchmarks.csv"
 _TESTBED_NODES = 8

@@ -18,10 +18,9 @@ from ior_configs import IorConfig
 from predictor.composition.own_run import own_run
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.learning.plausible import impossible
-from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
 from predictor.matching.configurations import configuration
 from predictor.matching.job_nodes import job_nodes
-from predictor.model.stored import Fitted, fit_current, store_fitted
+from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from predictor.model.system_model import Knowledge
 from summario.phases import tables
 from summario.phases.extract import extract_run
@@ -126,7 +125,7 @@ def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
     """
     nodes = job_nodes(asked.nodes, found.nodes)
     wanted = configurations_of(found.phases, nodes.number)
-    knowledge, limits = read_knowledge(frontend, asked.system, wanted, asked.engine)
+    knowledge, _, limits = read_knowledge(frontend, asked.system, wanted, asked.engine)
     predicted = predict(
         found.phases,
         knowledge,
@@ -167,63 +166,64 @@ def configurations_of(phases: Iterable[Phase], nodes: int | None) -> list[IorCon
 
 
 def read_knowledge(
-    frontend: Frontend, system: str, wanted: Iterable[IorConfig], engine: str | None = None
-) -> tuple[Knowledge, tuple[str, ...]]:
-    """Read the curves and the model that predict some configurations, with warnings.
+    frontend: Frontend,
+    system: str,
+    wanted: Iterable[IorConfig],
+    engine: str | None = None,
+    *,
+    may_be_empty: bool = False,
+) -> tuple[Knowledge, MeasurementSummary, tuple[str, ...]]:
+    """Read the curves and the model that predict some configurations.
 
-    Raises
-    ------
-    UnknownNameError
-        When nothing was measured on the system, or not with that engine.
-    """
-    basis, warnings = read_measured_basis(frontend, system, wanted, engine)
-    return basis.knowledge, warnings
+    If the model must be fitted first, it is stored for the next prediction.
 
-
-def read_measured_basis(
-    frontend: Frontend, system: str, wanted: Iterable[IorConfig], engine: str | None = None
-) -> tuple[Basis, tuple[str, ...]]:
-    """Read the basis of predictions on a system with measurements, with warnings.
-
-    Raises
-    ------
-    UnknownNameError
-        When nothing was measured on the system, or not with that engine.
-    """
-    basis, warnings = read_and_fit(frontend, system, wanted, engine)
-    if basis.engine not in basis.engines:
-        with frontend.transaction() as connection:
-            raise _nothing_measured(frontend, connection, system, basis)
-    return basis, (*_other_engines(basis, frontend), *warnings)
-
-
-def read_and_fit(
-    frontend: Frontend, system: str, wanted: Iterable[IorConfig], engine: str | None = None
-) -> tuple[Basis, tuple[str, ...]]:
-    """Read the basis of predictions; fit and store the model if that is needed.
+    Parameters
+    ----------
+    frontend : Frontend
+        The command line or the service.
+    system : str
+        The system.
+    wanted : iterable of IorConfig
+        The configurations that stand for the parts of phases (see `configuration`).
+    engine : str, optional
+        The program whose measurements are used; by default `choose_engine` chooses it.
+    may_be_empty : bool
+        Whether a system without measurements has empty knowledge, instead of an error.
 
     Returns
     -------
-    basis : Basis
-        The basis; its engine is None if nothing was measured on the system.
+    knowledge : Knowledge
+        The curves and the model.
+    summary : MeasurementSummary
+        The measurements, to read the knowledge of further configurations.
     warnings : tuple of str
-        A warning if the model cannot be stored.
+        Engines that are left out, and a model that cannot be stored.
+
+    Raises
+    ------
+    UnknownNameError
+        When nothing was measured on the system, or not with that engine.
     """
     with frontend.transaction() as connection:
-        basis = read_basis(
-            connection, system, wanted, engine, before_fitting=frontend.before_fitting
-        )
-    if basis.fitted is None:
-        return basis, ()
-    try:
-        _store(frontend, basis.fitted)
-    except DatabaseError as error:
-        said = (f"the model is fitted each time, because it cannot be stored: {error}",)
-        return basis, said if frontend.says_unstored else ()
-    return basis, ()
+        summary = read_summary(connection, system, engine)
+        if not (summary.rows or may_be_empty):
+            raise _nothing_measured(frontend, connection, summary)
+        is_new = summary.needs_model
+        if is_new:
+            frontend.before_fitting(len(summary.rows))
+            summary = summary.fitted_to(summary.curves_to_fit(connection))
+        knowledge = summary.knowledge(connection, summary.near(wanted))
+    warnings = _other_engines(summary, frontend) if summary.rows else ()
+    if is_new:
+        try:
+            _store_model(frontend, summary)
+        except DatabaseError as error:
+            said = f"the model is fitted each time, because it cannot be stored: {error}"
+            warnings += (said,) if frontend.says_unstored else ()
+    return knowledge, summary, warnings
 
 
-def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> Fitted:
+def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> MeasurementSummary:
     """Fit a system's model and store it, even if the stored one is current.
 
     Raises
@@ -235,13 +235,13 @@ def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> Fitt
     """
     with frontend.transaction() as connection:
         require_system(connection, system)
-        survey = read_unlearned(connection, system, engine)
-        if survey.engine is None or survey.engine not in survey.engines:
-            raise _nothing_measured(frontend, connection, system, survey)
-        frontend.before_fitting(len(survey.rows))
-        fitted = fit_current(connection, system, survey.engine, survey.rows)
-    _store(frontend, fitted)
-    return fitted
+        summary = read_summary(connection, system, engine)
+        if not summary.rows:
+            raise _nothing_measured(frontend, connection, summary)
+        frontend.before_fitting(len(summary.rows))
+        summary = summary.fitted_to(summary.curves_to_fit(connection))
+    _store_model(frontend, summary)
+    return summary
 
 
 def read_phases(
@@ -323,14 +323,15 @@ def _phases_of_csv(source: str, settings: ExtractionSettings) -> Extraction:
     return without_small(tables.read_csv(source), settings.min_share)
 
 
-def _store(frontend: Frontend, fitted: Fitted) -> None:
+def _store_model(frontend: Frontend, summary: MeasurementSummary) -> None:
     with frontend.transaction(write=True) as connection:
-        store_fitted(connection, fitted)
+        summary.store_model(connection)
 
 
 def _nothing_measured(
-    frontend: Frontend, connection: Connection, system: str, found: Basis | Survey
+    frontend: Frontend, connection: Connection, found: MeasurementSummary
 ) -> UnknownNameError:
+    system = found.system
     kind = "engines" if found.engines else "systems"
     known = listed(found.engines) or alike_first(system, measured_systems(connection))
     how = f" with {found.engine!r}" if found.engines else ""
@@ -348,11 +349,11 @@ def _nothing_measured(
     )
 
 
-def _other_engines(basis: Basis, frontend: Frontend) -> tuple[str, ...]:
-    others = ", ".join(name for name in basis.engines if name != basis.engine)
+def _other_engines(found: MeasurementSummary, frontend: Frontend) -> tuple[str, ...]:
+    others = ", ".join(name for name in found.engines if name != found.engine)
     if not others:
         return ()
     return (
-        f"the prediction uses the measurements of {basis.engine}; {others} measured on this system"
+        f"the prediction uses the measurements of {found.engine}; {others} measured on this system"
         f" too, but engines are never mixed ({frontend.choose_engine})",
     )

@@ -8,7 +8,7 @@ import click
 
 from benchdb.command_database import reading_database
 from benchdb.store.database import reading
-from benchdb.store.fitted_models import stored_model, stored_models
+from benchdb.store.fitted_models import stored_models
 from benchdb.store.systems import require_system
 from ioncast_base.command_options import CommandGroup, database_option, format_option, system_option
 from predictor.commands import command_line
@@ -49,8 +49,11 @@ def fit(system: str, engine: str | None, location: str | None) -> None:
     """Fit a system's model again, store it and show it."""
     fitted = fit_anew(command_line(location), system, engine)
     with reading(location) as connection:
-        stored = stored_model(connection, fitted.system, fitted.engine)
-        found = [summarise(connection, system, stored)] if stored else []
+        found = [
+            summarise(connection, name, stored)
+            for name, stored in stored_models(connection, system)
+            if stored.engine == fitted.engine
+        ]
     click.echo(to_text(found))
 
 

@@ -1,20 +1,16 @@
-"""Store models in the database as plain JSON, and read them while the measurements are the same."""
+"""Models as plain JSON in the database, read while the measurements are the same."""
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from itertools import accumulate
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from benchdb.measurements.curves import Curve, Measured, curves_of_ids
-from benchdb.store.fitted_models import state_of, store_model, stored_model
+from benchdb.store.fitted_models import stored_model
 from predictor.matching.nearest import SIZES
 from predictor.model.features import FEATURES
 from predictor.model.gaussian import Hyperparameters
@@ -22,9 +18,6 @@ from predictor.model.system_model import Model, Scores
 
 # The version of the document. A model of another version is fitted again.
 _VERSION = 4
-# The time to fit grows with the cube of the number of cells.
-_MOST_CELLS = 1000
-_SEED = 9366
 # Values that may be below 0; the others are variances, lengths, factors and counts.
 _SIGNED = {"centre", "offset", "noise", "usual"}
 # Values that are divided by, so they must not be 0.
@@ -165,86 +158,9 @@ def _numbers(name: str, value: object) -> NDArray[np.float64]:
     return numbers
 
 
-def current_model(connection: Connection, system: str, engine: str) -> Model | None:
-    """Read the stored model; None if none is stored, or the measurements have changed since."""
+def current_model(connection: Connection, system: str, engine: str, state: str) -> Model | None:
+    """Read the stored model; None if none is stored, or it was fitted to another `state_of`."""
     stored = stored_model(connection, system, engine)
-    if stored is None or stored.state != state_of(connection, system, engine):
+    if stored is None or stored.state != state:
         return None
     return from_document(stored.document)
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A model that was just fitted, and the `state_of` the measurements that it was fitted to."""
-
-    system: str
-    engine: str
-    state: str
-    model: Model
-
-
-def fit_current(
-    connection: Connection, system: str, engine: str, configurations: Sequence[Measured]
-) -> Fitted:
-    """Fit a model to the present measurements.
-
-    Parameters
-    ----------
-    connection : Connection
-        To the database.
-    system, engine : str
-        The system, and the program that measured.
-    configurations : sequence of Measured
-        All configurations that the engine measured on the system. If they have more than 1,000
-        cells, the model is fitted to a random sample (with a fixed seed).
-    """
-    return read_lessons(connection, system, engine, configurations).learn()
-
-
-@dataclass(frozen=True, eq=False)
-class Lessons:
-    """The curves to fit a model to, and the `state_of` the measurements."""
-
-    system: str
-    engine: str
-    state: str
-    curves: tuple[Curve, ...]
-
-    def learn(self) -> Fitted:
-        """Fit the model. This takes seconds, and needs no database."""
-        # Fitting needs libraries that take longer to import than a prediction takes.
-        from predictor.model.fitting import fit_model  # noqa: PLC0415
-
-        return Fitted(self.system, self.engine, self.state, fit_model(self.curves))
-
-
-def read_lessons(
-    connection: Connection, system: str, engine: str, configurations: Sequence[Measured]
-) -> Lessons:
-    """Read the curves that `fit_current` fits a model to."""
-    state = state_of(connection, system, engine)
-    ids = sorted(row.id for row in _some(configurations))
-    return Lessons(system, engine, state, tuple(curves_of_ids(connection, system, ids, engine)))
-
-
-def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:
-    """Take all, or a random sample with at most `_MOST_CELLS` cells; at least one configuration."""
-    if sum(row.coverage for row in configurations) <= _MOST_CELLS:
-        return configurations
-    shuffled = random.Random(_SEED).sample(configurations, len(configurations))  # noqa: S311
-    cells = accumulate(row.coverage for row in shuffled)
-    return shuffled[: max(sum(count <= _MOST_CELLS for count in cells), 1)]
-
-
-def store_fitted(connection: Connection, fitted: Fitted) -> None:
-    """Store a model in the place of the last one of the system and engine.
-
-    Parameters
-    ----------
-    connection : Connection
-        In a transaction that writes.
-    fitted : Fitted
-        The model.
-    """
-    document = to_document(fitted.model)
-    store_model(connection, fitted.system, fitted.engine, fitted.state, document)

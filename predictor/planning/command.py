@@ -18,7 +18,7 @@ from ioncast_base.times import parse_duration
 from ior_configs import IorConfig
 from ior_configs.campaign_files import read_campaign
 from predictor.commands import command_line
-from predictor.composition.asking import read_and_fit
+from predictor.composition.asking import read_knowledge
 from predictor.planning.needs import Wanted
 from predictor.planning.plans import (
     REPETITIONS,
@@ -113,7 +113,9 @@ def plan(
             options = ", ".join(map(as_option, extraction.changed))
             warn(f"{logs}: no phase is left with {options}, which the plan was given")
     possible = possible_on(platform, engine, wanted)
-    basis, warnings = read_and_fit(command_line(location), platform.system, possible, engine)
+    knowledge, _, warnings = read_knowledge(
+        command_line(location), platform.system, possible, engine, may_be_empty=True
+    )
     for warning in warnings:
         warn(warning)
     found = make_plan(
@@ -121,7 +123,7 @@ def plan(
         campaign,
         engine,
         wanted,
-        basis.knowledge,
+        knowledge,
         budget_s=budget_s,
         only_open=logs is not None,
     )

@@ -65,7 +65,7 @@ def validate_applications(
         for name in runs_of
         for config in configurations_of(jobs[name].phases, nodes_of[name].number)
     ]
-    knowledge, limits = read_knowledge(frontend, system, wanted, engine)
+    knowledge, _, limits = read_knowledge(frontend, system, wanted, engine)
     warnings = list(limits)
     results = []
     for name, runs in runs_of.items():

@@ -13,7 +13,7 @@ from predictor.composition.asking import (
     Frontend,
     beside_own_run,
     configurations_of,
-    read_measured_basis,
+    read_knowledge,
 )
 from predictor.composition.prediction import Prediction, predict, predict_together
 from predictor.matching.configurations import Match
@@ -115,14 +115,12 @@ def advise(
     """
     nodes = job_nodes(asked.nodes, found.nodes)
     own = configurations_of(found.phases, nodes.number)
-    basis, limits = read_measured_basis(frontend, asked.system, own, asked.engine)
-    attempts = attempts_of(
-        found.phases, hints, basis.survey.request_sizes, buffer_bytes=buffer_bytes
-    )
+    _, summary, limits = read_knowledge(frontend, asked.system, own, asked.engine)
+    attempts = attempts_of(found.phases, hints, summary.request_sizes, buffer_bytes=buffer_bytes)
     changed = [phase for attempt in attempts for phase in attempt.phases]
     wanted = [*own, *configurations_of(changed, nodes.number)]
     with frontend.transaction() as connection:
-        knowledge = basis.survey.knowledge(connection, basis.survey.near(wanted))
+        knowledge = summary.knowledge(connection, summary.near(wanted))
     advised = try_all(found.phases, knowledge, attempts, hints, replace(asked, nodes=nodes.number))
     today = advised.today
     warnings = (*found.warnings, *nodes.warnings, *limits, *today.warnings)

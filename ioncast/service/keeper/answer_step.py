@@ -22,7 +22,7 @@ from ioncast.service.answering.prepared import Writer
 from ioncast.service.folders.known_database import is_known, remember
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.learning_systems import Learning
-from ioncast.service.keeper.preparing import Prepared, Preparing, Surveys
+from ioncast.service.keeper.preparing import KnownSystems, Prepared, Preparing
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.settings import Settings
@@ -75,8 +75,8 @@ class AnswerStep:
         self._progress = progress
         self._wanted = wanted
         self._is_stopping = is_stopping
-        self._surveys = Surveys()
-        self._learning = Learning(database, self._surveys)
+        self._systems = KnownSystems()
+        self._learning = Learning(database, self._systems)
         # When the change of a system's measurements was last noted, in seconds since boot.
         self._changed_at_s: dict[str, float] = {}
         # Ids of applications, in the order in which they are prepared.
@@ -114,7 +114,7 @@ class AnswerStep:
             preparing = Preparing(
                 connection,
                 self._settings,
-                self._surveys,
+                self._systems,
                 self._wanted.by_application,
                 several=len(self._pending),
                 done=self._done,

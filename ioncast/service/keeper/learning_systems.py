@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 
 from sqlalchemy import Engine
 
+from benchdb.measurements.curves import Curve
 from benchdb.store.database import transaction
-from benchdb.store.fitted_models import store_model
-from ioncast.service.keeper.preparing import Surveys
+from ioncast.service.keeper.preparing import KnownSystems
 from ioncast_base.errors import DatabaseError
-from predictor.matching.basis import read_unlearned
-from predictor.model.stored import Fitted, Lessons, to_document
+from predictor.model.measurement_summary import MeasurementSummary, read_summary
 
 _LOG = logging.getLogger("ioncast.keeper")
 
@@ -26,13 +26,13 @@ class Learning:
     ----------
     database : Engine
         The database.
-    surveys : Surveys
+    systems : KnownSystems
         Gets everything that is learned.
     """
 
-    def __init__(self, database: Engine, surveys: Surveys) -> None:
+    def __init__(self, database: Engine, systems: KnownSystems) -> None:
         self._database = database
-        self._surveys = surveys
+        self._systems = systems
         # Names of systems, in the order in which they are learned.
         self._changed: dict[str, None] = {}
         self._thread: threading.Thread | None = None
@@ -40,7 +40,7 @@ class Learning:
     def add(self, system: str) -> None:
         """Forget everything about a system, and learn it again."""
         self._changed[system] = None
-        self._surveys.forget(system)
+        self._systems.forget(system)
 
     def is_done(self) -> bool:
         """Tell whether all systems are learned; otherwise begin with the next one."""
@@ -63,27 +63,25 @@ class Learning:
         """
         try:
             with transaction(self._database) as connection:
-                survey = read_unlearned(connection, system)
-                found = survey.lessons(connection)
-            if found is not None:
-                survey = survey.learned(self._fitted(found))
-            survey.arrange()
-            self._surveys.put(survey)
+                summary = read_summary(connection, system)
+                curves = summary.curves_to_fit(connection) if summary.needs_model else []
+            if curves:
+                summary = self._fitted(summary, curves)
+            summary.arrange()
+            self._systems.put(summary)
         except DatabaseError:
             # The keeper's steps report that the database is away.
             return
         except Exception:
             _LOG.exception("system %s cannot be learned", system)
 
-    def _fitted(self, found: Lessons) -> Fitted:
+    def _fitted(self, summary: MeasurementSummary, curves: Sequence[Curve]) -> MeasurementSummary:
         """Fit a model and store it, so that commands and later keepers need not fit it."""
-        _LOG.info("fitting the model of %s to %d configurations", found.system, len(found.curves))
-        fitted = found.learn()
+        _LOG.info("fitting the model of %s to %d configurations", summary.system, len(curves))
+        fitted = summary.fitted_to(curves)
         try:
             with transaction(self._database, write=True) as connection:
-                store_model(
-                    connection, found.system, found.engine, found.state, to_document(fitted.model)
-                )
+                fitted.store_model(connection)
         except DatabaseError as error:
-            _LOG.warning("the model of %s cannot be stored: %s", found.system, error)
+            _LOG.warning("the model of %s cannot be stored: %s", summary.system, error)
         return fitted

@@ -30,9 +30,9 @@ from ioncast_base.times import instant
 from predictor.composition.overlap import timeline_of
 from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict_together
 from predictor.learning.plausible import impossible, is_implausible
-from predictor.matching.basis import Survey, read_survey
 from predictor.matching.configurations import configuration
 from predictor.matching.same_application import Identity, Variant, identities, scaled, variants
+from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
@@ -75,11 +75,11 @@ class Job:
     nodes: int | None
 
 
-class Surveys:
+class KnownSystems:
     """Keeps what is read about systems and what was decided, for many applications."""
 
     def __init__(self) -> None:
-        self._surveys: dict[str, Survey] = {}
+        self._summaries: dict[str, MeasurementSummary] = {}
         # In the dictionaries below the entry that was used last comes last.
         self._known: dict[tuple[str, tuple[int, ...]], Knowledge] = {}
         self._predictions: dict[tuple[str, bytes], Prediction] = {}
@@ -87,14 +87,14 @@ class Surveys:
             tuple[str, bytes, Policy, float, tuple[OtherVariant, ...]], Decided
         ] = {}
 
-    def put(self, survey: Survey) -> None:
-        """Replace everything about a system by a new survey."""
-        self.forget(survey.system)
-        self._surveys[survey.system] = survey
+    def put(self, summary: MeasurementSummary) -> None:
+        """Replace everything about a system by a new summary."""
+        self.forget(summary.system)
+        self._summaries[summary.system] = summary
 
     def forget(self, system: str) -> None:
         """Forget everything about a system, so that it is read again."""
-        self._surveys.pop(system, None)
+        self._summaries.pop(system, None)
         self._known = {key: known for key, known in self._known.items() if key[0] != system}
         self._predictions = {
             key: known for key, known in self._predictions.items() if key[0] != system
@@ -139,9 +139,9 @@ class Surveys:
         ran: Job,
         earlier: Sequence[EarlierRun],
     ) -> Prediction:
-        survey = self._survey(connection, system)
+        summary = self._summary(connection, system)
         versions = [job] if job == ran else [ran, job]
-        near = survey.near(
+        near = summary.near(
             configuration(phase, part, one.nodes)
             for one in versions
             for phase in one.phases
@@ -150,7 +150,7 @@ class Surveys:
         knowledge = _kept(
             self._known,
             (system, near),
-            lambda: survey.knowledge(connection, near),
+            lambda: summary.knowledge(connection, near),
             most=_MOST_KNOWN,
         )
         # Draws that belong together tell how far runs of another size hold for this one.
@@ -162,10 +162,13 @@ class Surveys:
             earlier=earlier,
         )[-1]
 
-    def _survey(self, connection: Connection, system: str) -> Survey:
-        if system not in self._surveys:
-            self._surveys[system] = read_survey(connection, system)
-        return self._surveys[system]
+    def _summary(self, connection: Connection, system: str) -> MeasurementSummary:
+        if system not in self._summaries:
+            summary = read_summary(connection, system)
+            if summary.needs_model:
+                summary = summary.fitted_to(summary.curves_to_fit(connection))
+            self._summaries[system] = summary
+        return self._summaries[system]
 
 
 def _digest(job: Job, ran: Job, earlier: Sequence[EarlierRun]) -> bytes:
@@ -222,7 +225,7 @@ class Preparing:
         The connection in the transaction.
     settings : Settings
         The site's settings.
-    surveys : Surveys
+    systems : KnownSystems
         Shared by all transactions.
     wanted : mapping of int to sequence of Wanted
         Sizes that schedulers asked for, by application, the newest last.
@@ -241,7 +244,7 @@ class Preparing:
         self,
         connection: Connection,
         settings: Settings,
-        surveys: Surveys,
+        systems: KnownSystems,
         wanted: Mapping[int, Sequence[Wanted]],
         several: int = 1,
         done: AbstractSet[tuple[str, str]] = frozenset(),
@@ -249,7 +252,7 @@ class Preparing:
         self.done = set(done)
         self._connection = connection
         self._settings = settings
-        self._surveys = surveys
+        self._systems = systems
         self._wanted = wanted
         self._together = several > _FEW
         self._outcomes: dict[int, list[JoinedOutcome]] = {}
@@ -421,7 +424,7 @@ class Preparing:
         phases = self._phases_of(alike[0]) or []
         ran = Job(tuple(phases), alike[0].nodes)
         decide = partial(
-            self._surveys.decided,
+            self._systems.decided,
             self._connection,
             system,
             ran=ran,

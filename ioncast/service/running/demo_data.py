@@ -31,22 +31,20 @@ from benchdb.history.outcomes import store_outcome
 from benchdb.history.run_insights import NewInsights, store_insights
 from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.fitted_models import store_model
 from benchdb.store.schema import outcomes
 from benchdb.store.writes import by_command
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.answering.answers import Entry, answer
 from ioncast.service.answering.spool import SpoolWriter
 from ioncast.service.keeper.draining import Drain
-from ioncast.service.keeper.preparing import Preparing, Surveys
+from ioncast.service.keeper.preparing import KnownSystems, Preparing
 from ioncast.service.sandbox.reading_insights import read_insights
 from ioncast.service.sandbox.tasks import Place, TraceContent, import_measurements, read_trace
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast.service.settings import read_settings
 from ioncast_base.times import in_utc
-from predictor.matching.basis import lessons
 from predictor.matching.same_application import identities
-from predictor.model.stored import to_document
+from predictor.model.measurement_summary import read_summary
 
 TESTBED = Path(__file__).with_name("testbed")
 SYSTEM = "testbed"
@@ -199,17 +197,15 @@ def _decided(connection: Connection, reruns: Iterable[_Rerun]) -> list[dict[str,
 
 def _store_model(connection: Connection) -> None:
     """Fit the model and store it, so that the keeper need not fit it."""
-    found = lessons(connection, SYSTEM)
-    if found is None:
-        # After an import that was interrupted the keeper has fitted it.
-        return
-    fitted = found.learn()
-    store_model(connection, SYSTEM, fitted.engine, fitted.state, to_document(fitted.model))
+    summary = read_summary(connection, SYSTEM)
+    # After an import that was interrupted the keeper has fitted it.
+    if summary.needs_model:
+        summary.fitted_to(summary.curves_to_fit(connection)).store_model(connection)
 
 
 def _entries(connection: Connection) -> Mapping[str, Entry]:
     """Prepare the entries as the keeper would."""
-    preparing = Preparing(connection, read_settings(environment={}), Surveys(), wanted={})
+    preparing = Preparing(connection, read_settings(environment={}), KnownSystems(), wanted={})
     entries: dict[str, Entry] = {}
     for summary in applications(connection, system=SYSTEM):
         entries.update(preparing.prepare(summary.application.id).entries)

@@ -17,18 +17,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from benchdb.measurements.curves import measured
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import opened_database, reading, transaction
 from benchdb.store.fitted_models import stored_model
 from ioncast.cli import cli
-from predictor.model.stored import (
-    current_model,
-    fit_current,
-    from_document,
-    store_fitted,
-    to_document,
-)
+from predictor.model.measurement_summary import read_summary
+from predictor.model.stored import from_document, to_document
 from predictor.model.system_model import Knowledge, Model
 
 pytestmark = pytest.mark.slow
@@ -208,16 +202,17 @@ def put(place: Path, *rows: Measurement) -> None:
 
 def fit(place: Path, engine: str = "ior") -> Model:
     with reading(place) as connection:
-        rows = [row for row in measured(connection, "here") if row.engine == engine]
-        found = fit_current(connection, "here", engine, rows)
+        summary = read_summary(connection, "here", engine)
+        summary = summary.fitted_to(summary.curves_to_fit(connection))
     with opened_database(place) as database, transaction(database, write=True) as connection:
-        store_fitted(connection, found)
-    return found.model
+        summary.store_model(connection)
+    assert summary.model is not None
+    return summary.model
 
 
 def current(place: Path, engine: str = "ior") -> Model | None:
     with reading(place) as connection:
-        return current_model(connection, "here", engine)
+        return read_summary(connection, "here", engine).model
 
 
 def test_what_was_fitted_is_there_until_the_measurements_change(

@@ -19,7 +19,7 @@ from experiments.shipped import TESTBED
 from ioncast.service.answering.prepared import Untried, Wanted
 from ioncast.service.keeper import preparing
 from ioncast.service.keeper.deciding_ahead import Decided, decide_all
-from ioncast.service.keeper.preparing import Job, Preparing, Surveys
+from ioncast.service.keeper.preparing import Job, KnownSystems, Preparing
 from ioncast.service.settings import Settings
 from predictor.composition.prediction import EarlierRun, Policy, Prediction
 from predictor.matching.same_application import scaled
@@ -47,21 +47,21 @@ def connection(testbed: DataSet, tmp_path_factory: pytest.TempPathFactory) -> It
             yield found
 
 
-def decided(surveys: Surveys, connection: Connection, phases: Sequence[Phase]) -> Decided:
+def decided(systems: KnownSystems, connection: Connection, phases: Sequence[Phase]) -> Decided:
     job = Job(tuple(phases), 8)
-    return surveys.decided(connection, "testbed", job, job, [], Policy(), 0.0)
+    return systems.decided(connection, "testbed", job, job, [], Policy(), 0.0)
 
 
 def test_runs_of_another_size_teach_as_far_as_their_errors_are_shared(
     connection: Connection, testbed: DataSet
 ) -> None:
     """HACC-IO ran at a third of what is expected, and a job has twice its processes."""
-    surveys = Surveys()
+    systems = KnownSystems()
     phases = next(tuple(p) for log, p in testbed.phases.items() if log.application == "hacc-io")
     ran, larger = Job(phases, 8), Job(tuple(scaled(phases, 2 * phases[0].processes)), 8)
 
     def expected(job: Job, of: Job, runs: Sequence[EarlierRun]) -> dict[int, float]:
-        found = surveys.decided(connection, "testbed", job, of, runs, Policy())
+        found = systems.decided(connection, "testbed", job, of, runs, Policy())
         points = [json.loads(f"{{{point}}}") for point in found.points]
         return {point["io_nodes"]: point["expected_mib_s"] for point in points}
 
@@ -76,15 +76,15 @@ def test_runs_of_another_size_teach_as_far_as_their_errors_are_shared(
 
 def test_runs_of_the_same_i_o_share_a_decision(connection: Connection, testbed: DataSet) -> None:
     """The three logs differ in their times, and one of them has a trace."""
-    surveys = Surveys()
+    systems = KnownSystems()
     logs = [phases for log, phases in testbed.phases.items() if log.application == "hacc-io"]
     traced = [phases[0].nodes is not None for phases in logs]
     assert traced == [False, False, True]
-    one, other, of_trace = [decided(surveys, connection, phases) for phases in logs]
+    one, other, of_trace = [decided(systems, connection, phases) for phases in logs]
     assert one.choices
     assert other is one
     assert of_trace == one
-    assert all(decided(Surveys(), connection, phases) == one for phases in logs[1:])
+    assert all(decided(KnownSystems(), connection, phases) == one for phases in logs[1:])
 
 
 def test_times_of_phases_that_overlap_decide(connection: Connection, testbed: DataSet) -> None:
@@ -92,9 +92,9 @@ def test_times_of_phases_that_overlap_decide(connection: Connection, testbed: Da
     [phase] = next(p for log, p in testbed.phases.items() if log.application == "hacc-io")
     half = replace(phase, processes=8)
     later = replace(half, start_seconds=20.0, end_seconds=30.0)
-    surveys = Surveys()
+    systems = KnownSystems()
     together, apart = (
-        decided(surveys, connection, [half, other]) for other in (replace(half, log="b"), later)
+        decided(systems, connection, [half, other]) for other in (replace(half, log="b"), later)
     )
     assert together != apart
 
@@ -107,7 +107,7 @@ def test_outcomes_whose_number_was_cut_say_less(
     def expected() -> list[list[float]]:
         found = []
         with opened_database(filled_location) as database, transaction(database) as connection:
-            asked = Preparing(connection, settings, Surveys(), {})
+            asked = Preparing(connection, settings, KnownSystems(), {})
             for application_id in (1, 2, 3):
                 for entry in asked.prepare(application_id).entries.values():
                     points = [json.loads(f"{{{point}}}") for point in entry[0].points]
@@ -133,7 +133,7 @@ def test_a_size_that_never_ran_is_not_worth_trying(
 
     monkeypatch.setattr(preparing, "decide_all", decided)
     with opened_database(filled_location) as database, transaction(database) as connection:
-        asked = Preparing(connection, settings, Surveys(), {1: [Wanted(1, 128, 8)]})
+        asked = Preparing(connection, settings, KnownSystems(), {1: [Wanted(1, 128, 8)]})
         prepared = asked.prepare(1)
         sizes = {group.tasks for entry in prepared.entries.values() for group in entry}
     assert sizes == {16, 128}

@@ -26,6 +26,7 @@ from benchdb.history.expired_decisions import takes_too_much
 from benchdb.history.kept_results import keep_result
 from benchdb.history.outcomes import joined_outcomes, store_outcome
 from benchdb.history.runs import NewRun, Run, runs_like, store_run
+from benchdb.measurements.curves import Curve
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.credentials import digest
 from benchdb.store.database import open_database, opened_database, transaction
@@ -50,9 +51,8 @@ from ioncast.service.settings import Settings, SystemSettings
 from ioncast_base.errors import DatabaseError
 from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict, predict_together
-from predictor.matching.basis import read_basis
 from predictor.matching.same_application import identities
-from predictor.model.stored import Fitted, Lessons
+from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
 from tests.support.command import killed_at_the_end
@@ -246,7 +246,8 @@ def test_a_run_is_answered_from_a_second_later(site: Site) -> None:
     found = site.ask()
     assert found is not None
     with opened_database(site.settings.database) as database, transaction(database) as c:
-        knowledge = read_basis(c, "here", [CONFIG]).knowledge
+        summary = read_summary(c, "here")
+        knowledge = summary.knowledge(c, summary.near([CONFIG]))
     expected = predict([phase()], knowledge, system="here", nodes=8, policy=Policy(default=3))
     assert found["io_nodes"] == expected.decision.io_nodes == 4
     assert found["expected_mib_s"] == pytest.approx(expected.decision.bandwidth_mib_s, rel=1e-5)
@@ -568,14 +569,14 @@ def test_while_a_model_is_fitted_all_the_rest_goes_on(
     site: Site, spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    learn = Lessons.learn
+    fit = MeasurementSummary.fitted_to
 
-    def slowly(lessons: Lessons) -> Fitted:
+    def slowly(summary: MeasurementSummary, curves: Sequence[Curve]) -> MeasurementSummary:
         begun.set()
         assert go_on.wait(60)
-        return learn(lessons)
+        return fit(summary, curves)
 
-    monkeypatch.setattr(Lessons, "learn", slowly)
+    monkeypatch.setattr(MeasurementSummary, "fitted_to", slowly)
     site.measure()
     site.run()
     token = site.write(add_token, name="slurm", role="scheduler")
@@ -1356,7 +1357,7 @@ def test_a_database_that_goes_while_a_system_is_learned_is_no_defect(
     def refuse(*_: object) -> None:
         raise DatabaseError("the database refused")
 
-    monkeypatch.setattr(learning_systems, "read_unlearned", refuse)
+    monkeypatch.setattr(learning_systems, "read_summary", refuse)
     site.measure()
     site.run()
     site.seconds()

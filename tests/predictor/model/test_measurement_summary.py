@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from sqlalchemy import Connection
 
 from benchdb.measurements.curves import Curve, curves, curves_of_ids
 from benchdb.measurements.storing import Measurement, store
@@ -16,9 +17,8 @@ from benchdb.store.database import opened_database, reading, transaction
 from ioncast.cli import cli
 from ioncast_base.errors import UnknownNameError
 from ior_configs import IorConfig
-from predictor.matching import basis
-from predictor.matching.basis import choose_engine, lessons, read_basis, read_survey, read_unlearned
-from predictor.model.stored import Fitted, Lessons, store_fitted
+from predictor.model import measurement_summary
+from predictor.model.measurement_summary import MeasurementSummary, choose_engine, read_summary
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import to_csv
 from summario.phases.values import Phase
@@ -61,6 +61,11 @@ def put(location: Path, *rows: Measurement) -> None:
         )
 
 
+def fitted(connection: Connection, engine: str | None = None) -> MeasurementSummary:
+    summary = read_summary(connection, "here", engine)
+    return summary.fitted_to(summary.curves_to_fit(connection))
+
+
 def far(config: IorConfig) -> IorConfig:
     return replace(config, tasks=1024, nodes=64)
 
@@ -86,19 +91,18 @@ def mixed(location: Path) -> Path:
         ("forge", "forge", {SAME, far(SAME)}),
     ],
 )
-def test_a_basis_is_of_one_engine_even_if_another_is_nearer(
+def test_a_summary_is_of_one_engine_even_if_another_is_nearer(
     mixed: Path, asked: str | None, chosen: str, configs: set[IorConfig]
 ) -> None:
     with reading(mixed) as connection:
-        basis = read_basis(connection, "here", [SAME], asked)
-    assert basis.engine == chosen
-    assert basis.engines == ("fio", "forge", "ior")
-    curves_of_it = basis.knowledge.curves
-    assert {curve.engine for curve in curves_of_it} == {chosen}
-    assert {curve.config for curve in curves_of_it} == configs
-    assert basis.fitted is not None
-    assert (basis.fitted.engine, basis.fitted.model) == (chosen, basis.knowledge.model)
-    assert basis.fitted.model.configurations == len(configs)
+        summary = fitted(connection, asked)
+        knowledge = summary.knowledge(connection, summary.near([SAME]))
+    assert summary.engine == chosen
+    assert summary.engines == ("fio", "forge", "ior")
+    assert {curve.engine for curve in knowledge.curves} == {chosen}
+    assert {curve.config for curve in knowledge.curves} == configs
+    assert knowledge.model is summary.model is not None
+    assert summary.model.configurations == len(configs)
 
 
 @pytest.mark.parametrize(("system", "engine"), [("here", "x"), ("nowhere", None), ("x", "ior")])
@@ -106,10 +110,11 @@ def test_where_nothing_was_measured_there_is_no_curve(
     mixed: Path, system: str, engine: str | None
 ) -> None:
     with reading(mixed) as connection:
-        basis = read_basis(connection, system, [SAME], engine)
-    assert (basis.knowledge.curves, basis.knowledge.model, basis.fitted) == ((), None, None)
-    assert basis.engine == engine
-    assert basis.engine not in basis.engines
+        summary = read_summary(connection, system, engine)
+        knowledge = summary.knowledge(connection, summary.near([SAME]))
+    assert (knowledge.curves, knowledge.model, summary.needs_model) == ((), None, False)
+    assert summary.engine == engine
+    assert summary.engine not in summary.engines
 
 
 @pytest.fixture
@@ -166,9 +171,9 @@ MOST = 1000 // len(IO_NODES)
 FEW = 12
 
 
-def keep(location: Path, fitted: Fitted) -> None:
+def keep(location: Path, summary: MeasurementSummary) -> None:
     with opened_database(location) as engine, transaction(engine, write=True) as connection:
-        store_fitted(connection, fitted)
+        summary.store_model(connection)
 
 
 @pytest.fixture(scope="module")
@@ -182,25 +187,16 @@ def large_location(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sample(large_location: Path) -> Lessons:
-    """The curves to which a model of such a system is fitted."""
-    with reading(large_location) as connection:
-        found = lessons(connection, "here")
-    assert found is not None
-    return found
-
-
-@pytest.fixture(scope="module")
-def large(large_location: Path, sample: Lessons) -> Path:
+def large(large_location: Path) -> Path:
     """Such a system with its model; tests only read it."""
+    with reading(large_location) as connection:
+        summary = read_summary(connection, "here")
+        sample = summary.curves_to_fit(connection)
+    assert len(sample) == MOST < len(MANY)
     # Fit to a part of the sample: the time grows with the cube of the number of cells, and the
     # whole sample would take half a minute. The tests do not depend on the size.
-    keep(large_location, replace(sample, curves=sample.curves[:FEW]).learn())
+    keep(large_location, summary.fitted_to(sample[:FEW]))
     return large_location
-
-
-def test_of_a_large_system_a_sample_is_learned_from(sample: Lessons) -> None:
-    assert len(sample.curves) == MOST < len(MANY)
 
 
 def test_the_nearest_configurations_of_a_large_system_are_predicted_from(large: Path) -> None:
@@ -208,43 +204,33 @@ def test_the_nearest_configurations_of_a_large_system_are_predicted_from(large: 
     with reading(large) as connection:
         everything = Knowledge(tuple(curves(connection, "here")))
         for asked in (wanted[:1], wanted, MANY[:40]):
-            basis = read_basis(connection, "here", asked)
-            assert basis.fitted is None
-            assert basis.knowledge.model is not None
-            assert basis.knowledge.model.configurations == FEW
-            assert 0 < len(basis.knowledge.curves) <= MOST
-            near = Knowledge(basis.knowledge.curves)
+            summary = read_summary(connection, "here")
+            assert summary.model is not None
+            assert summary.model.configurations == FEW
+            near = Knowledge(summary.knowledge(connection, summary.near(asked)).curves)
+            assert 0 < len(near.curves) <= MOST
             for config in asked:
                 assert near.match(config) == everything.match(config)
 
 
 def test_a_stored_model_is_taken_as_long_as_nothing_changes(mixed: Path) -> None:
     with reading(mixed) as connection:
-        first = read_basis(connection, "here", [SAME])
-    assert first.fitted is not None
-    keep(mixed, first.fitted)
+        first = fitted(connection)
+        assert first.model is not None
+    keep(mixed, first)
     with reading(mixed) as connection:
-        said: list[int] = []
-        again = read_basis(connection, "here", [SAME], before_fitting=said.append)
-    assert (again.fitted, said) == (None, [])
+        again = read_summary(connection, "here")
+        assert not again.needs_model
+        assert (again.rows, again.engines) == (first.rows, first.engines)
     put(mixed, Measurement(SAME, 4, 30.0, engine="ior"))
     with reading(mixed) as connection:
-        after = read_basis(connection, "here", [SAME], before_fitting=said.append)
-    assert said == [2]
-    assert after.fitted is not None
+        after = read_summary(connection, "here")
+        assert after.needs_model
+        measured = [curve for curve in curves(connection, "here") if curve.engine == "ior"]
+        assert after.curves_to_fit(connection) == measured
 
 
-def test_a_survey_is_read_once_for_many_applications(mixed: Path) -> None:
-    with reading(mixed) as connection:
-        survey = read_survey(connection, "here", "forge")
-        for wanted in (SAME, far(SAME)):
-            basis = read_basis(connection, "here", [wanted], "forge")
-            knowledge = survey.knowledge(connection, survey.near([wanted]))
-            assert knowledge.curves == basis.knowledge.curves
-        assert (survey.engine, survey.engines) == (basis.engine, basis.engines)
-
-
-def test_a_survey_reads_a_curve_once_and_keeps_no_more_than_some(
+def test_a_summary_reads_a_curve_once_and_keeps_no_more_than_some(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
@@ -253,43 +239,16 @@ def test_a_survey_reads_a_curve_once_and_keeps_no_more_than_some(
         read.extend(given[2])
         return curves_of_ids(*given)
 
-    monkeypatch.setattr(basis, "curves_of_ids", noted)
+    monkeypatch.setattr(measurement_summary, "curves_of_ids", noted)
     with reading(large) as connection:
-        survey = read_survey(connection, "here")
+        summary = read_summary(connection, "here")
         read.clear()
-        ids = survey.near([SAME])
-        first, again = (survey.knowledge(connection, ids) for _ in range(2))
+        ids = summary.near([SAME])
+        first, again = (summary.knowledge(connection, ids) for _ in range(2))
         assert read == list(ids)
         assert first.curves == again.curves == tuple(curves_of_ids(connection, "here", ids))
-        monkeypatch.setattr(basis, "_MOST_CURVES", 1)
-        assert survey.knowledge(connection, ids).curves == first.curves
+        monkeypatch.setattr(measurement_summary, "_MOST_CURVES", 1)
+        assert summary.knowledge(connection, ids).curves == first.curves
         read.clear()
-        assert survey.knowledge(connection, ids).curves == first.curves
+        assert summary.knowledge(connection, ids).curves == first.curves
         assert read == list(ids[:-1])
-
-
-def test_a_survey_without_its_model_says_what_to_learn(mixed: Path) -> None:
-    with reading(mixed) as connection:
-        unlearned = read_unlearned(connection, "here")
-        found = unlearned.lessons(connection)
-        assert found is not None
-        assert unlearned.model is None
-        learned = unlearned.learned(found.learn())
-        whole = read_survey(connection, "here")
-        assert (learned.rows, learned.engines) == (whole.rows, whole.engines)
-        assert learned.fitted is not None
-        assert learned.model is learned.fitted.model
-        assert learned.lessons(connection) is None
-
-
-def test_lessons_are_what_a_model_is_fitted_on_until_it_is_stored(location: Path) -> None:
-    put(location, *(Measurement(SAME, n, 10.0 + n, engine="ior") for n in (0, 1, 2)))
-    with reading(location) as connection:
-        found = lessons(connection, "here")
-        assert found is not None
-        assert found.curves == tuple(curves(connection, "here"))
-    keep(location, found.learn())
-    with reading(location) as connection:
-        assert lessons(connection, "here") is None
-        assert read_survey(connection, "here").fitted is None
-        assert lessons(connection, "nowhere") is None

@@ -1,0 +1,162 @@
+"""A summary of a system's measurements with their model, from which predictions read knowledge."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+
+from sqlalchemy import Connection
+
+from benchdb.measurements.curves import Curve, Measured, curves_of_ids, measured
+from benchdb.store.fidelities import fidelities_of
+from benchdb.store.fitted_models import state_of, store_model
+from ior_configs import IorConfig
+from predictor.matching.nearest import Catalogue, catalogue_of_rows
+from predictor.model.stored import current_model, to_document
+from predictor.model.system_model import Knowledge, Model
+
+# The method is made for IOR (Inria RR-9366); the other engines imitate its runs.
+_FIRST = "ior"
+# The time to fit and to predict grows with the cube of the number of cells (a cell is one
+# configuration with one number of I/O nodes). On systems with more cells, a model is fitted to a
+# random sample, and a prediction uses only cells near to a wanted configuration: they tell nearly
+# as much as all.
+_MOST_CELLS = 1000
+_NEAR_CELLS = 300
+_SEED = 9366
+# Curves that are kept for the next job, which often needs the same; each takes about 1 kB.
+_MOST_CURVES = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementSummary:
+    """The configurations that one engine measured on a system, and the model fitted to them.
+
+    It is valid as long as the system's `state_of` stays the same.
+
+    Attributes
+    ----------
+    system : str
+        The system.
+    engine : str or None
+        The program whose measurements are used; None if nothing was measured.
+    engines : tuple of str
+        All engines that measured on the system.
+    state : str
+        `state_of` the measurements; empty if the engine measured nothing.
+    rows : tuple of Measured
+        The configurations that the engine measured.
+    model : Model or None
+        The model; None if it must be fitted first.
+    """
+
+    system: str
+    engine: str | None
+    engines: tuple[str, ...]
+    state: str
+    rows: tuple[Measured, ...]
+    model: Model | None
+    _curves: dict[int, Curve] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether there are measurements without a current model."""
+        return bool(self.rows) and self.model is None
+
+    def near(self, wanted: Iterable[IorConfig]) -> tuple[int, ...]:
+        """Find the ids of the measured configurations that are near to a wanted one."""
+        if self._cells <= _MOST_CELLS:
+            return tuple(row.id for row in self.rows)
+        asked = dict.fromkeys(wanted)
+        # All wanted configurations share `_MOST_CELLS`.
+        wide = min(_NEAR_CELLS, _MOST_CELLS // max(len(asked), 1))
+        count = max(wide * len(self.rows) // self._cells, 1)
+        near = {row.id for one in asked for row in self._catalogue.near(one, count)}
+        return tuple(sorted(near))
+
+    def knowledge(self, connection: Connection, ids: Sequence[int]) -> Knowledge:
+        """Read the curves of some configurations (see `near`), and add model and fidelities."""
+        missing = [id_ for id_ in ids if id_ not in self._curves]
+        for curve in curves_of_ids(connection, self.system, missing, self.engine):
+            self._curves[curve.id] = curve
+        curves = tuple(self._curves[id_] for id_ in ids if id_ in self._curves)
+        for id_ in list(self._curves)[: max(len(self._curves) - _MOST_CURVES, 0)]:
+            del self._curves[id_]
+        return Knowledge(curves, self.model, fidelities_of(connection, self.system))
+
+    def curves_to_fit(self, connection: Connection) -> list[Curve]:
+        """Read the curves to fit a model to: all, or a random sample with a fixed seed."""
+        ids = sorted(row.id for row in _some(self.rows))
+        return list(curves_of_ids(connection, self.system, ids, self.engine))
+
+    def fitted_to(self, curves: Sequence[Curve]) -> MeasurementSummary:
+        """Fit the model. This takes seconds, and needs no database."""
+        # Fitting needs libraries that take longer to import than a prediction takes.
+        from predictor.model.fitting import fit_model  # noqa: PLC0415
+
+        return replace(self, model=fit_model(curves))
+
+    def store_model(self, connection: Connection) -> None:
+        """Store the model in the place of the last one of the system and engine."""
+        if self.engine is None or self.model is None:
+            raise ValueError("no model to store")
+        store_model(connection, self.system, self.engine, self.state, to_document(self.model))
+
+    def request_sizes(self, wanted: IorConfig) -> list[int]:
+        """The measured request sizes of a configuration's kind, in bytes, ascending."""
+        return self._catalogue.request_sizes(wanted)
+
+    def arrange(self) -> None:
+        """Build the catalogue that `near` searches now; otherwise its first use builds it."""
+        _ = self._catalogue
+
+    @cached_property
+    def _cells(self) -> int:
+        return sum(row.coverage for row in self.rows)
+
+    @cached_property
+    def _catalogue(self) -> Catalogue[Measured]:
+        return catalogue_of_rows(self.rows)
+
+
+def read_summary(
+    connection: Connection, system: str, engine: str | None = None
+) -> MeasurementSummary:
+    """Read the summary of an engine's measurements on a system, with their model if it is stored.
+
+    By default `choose_engine` chooses the engine. If nothing was measured, there are no rows.
+    """
+    rows = measured(connection, system)
+    counts = Counter(row.engine for row in rows)
+    if engine is None and counts:
+        engine = choose_engine(counts)
+    own = tuple(row for row in rows if row.engine == engine)
+    state, model = "", None
+    if engine is not None and own:
+        state = state_of(connection, system, engine)
+        model = current_model(connection, system, engine, state)
+    return MeasurementSummary(system, engine, tuple(sorted(counts)), state, own, model)
+
+
+def choose_engine(configurations: Mapping[str, int]) -> str:
+    """Choose IOR, or the engine that measured most configurations.
+
+    Parameters
+    ----------
+    configurations : mapping of str to int
+        Number of configurations that each engine measured; at least one engine.
+    """
+    return min(configurations, key=lambda name: (name != _FIRST, -configurations[name], name))
+
+
+def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:
+    """Take all, or a random sample with at most `_MOST_CELLS` cells; at least one configuration."""
+    if sum(row.coverage for row in configurations) <= _MOST_CELLS:
+        return configurations
+    shuffled = random.Random(_SEED).sample(configurations, len(configurations))  # noqa: S311
+    cells = accumulate(row.coverage for row in shuffled)
+    return shuffled[: max(sum(count <= _MOST_CELLS for count in cells), 1)]
