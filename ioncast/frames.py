@@ -22,7 +22,6 @@ from predictor.composition.composing import Point
 from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json
 from predictor.matching.configurations import configuration, match_warnings
-from predictor.matching.job_nodes import job_nodes
 from predictor.validation import result_tables
 from predictor.validation.one_application import check_logs
 from predictor.validation.reruns import Rerun, by_application, read_reruns, reruns_of_text
@@ -32,6 +31,7 @@ from summario.phases.extract import extract_run
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction, Part, Phase
 from summario.reading.pydarshan import log_of_report
+from summario.runs.hosts import job_nodes, node_warnings
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import Run
 
@@ -276,9 +276,11 @@ def match(
     """
     found = _extraction(log, join, settings)
     of_job = job_nodes(nodes, found.nodes)
-    _warn((*found.warnings, *of_job.warnings, *match_warnings(found.phases)))
+    number = of_job and of_job.number
+    warnings = (*found.warnings, *node_warnings(nodes, found.nodes))
+    _warn((*warnings, *match_warnings(found.phases)))
     rows = [
-        _request_size(index, phase, part, of_job.number)
+        _request_size(index, phase, part, number)
         for index, phase in enumerate(found.phases)
         for part in phase.parts
     ]

@@ -32,7 +32,6 @@ from predictor.composition.asking import Asked, Frontend, ask, read_phases, read
 from predictor.composition.explanation import explain
 from predictor.composition.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration, match_warnings, periodic_run
-from predictor.matching.job_nodes import job_nodes
 from predictor.verification.options import VerifySettings, verify_options
 from predictor.verification.verification_formats import in_words, with_column, with_fields
 from summario.extraction_options import extraction_options, join_option
@@ -40,6 +39,7 @@ from summario.phases.extract import extract_run
 from summario.phases.settings import ExtractionSettings
 from summario.phases.tables import period_record
 from summario.phases.values import Part, Phase
+from summario.runs.hosts import job_nodes, node_warnings
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import named
 from summario.times.periods import Period, find_periods, period_of_each
@@ -95,22 +95,24 @@ def match(
     run = None if verification is None else read_run(sources, join, "that --verify compares")
     found = extract_run(run, extraction) if run else read_phases(sources, extraction, join)
     of_job = job_nodes(nodes, found.nodes)
-    for warning in (*found.warnings, *of_job.warnings, *match_warnings(found.phases)):
+    number = of_job and of_job.number
+    warnings = (*found.warnings, *node_warnings(nodes, found.nodes))
+    for warning in (*warnings, *match_warnings(found.phases)):
         warn(warning)
-    rows = _ior_runs(found.phases, of_job.number)
+    rows = _ior_runs(found.phases, number)
     verified: Sequence[Verified] = ()
     if run and verification:
         # The modules that run IOR take longer to import than most logs take to match.
         from predictor.verification.command import verified_here  # noqa: PLC0415
 
-        verified = verified_here(run, found.phases, extraction, of_job.number, verification)
+        verified = verified_here(run, found.phases, extraction, number, verification)
     if output_format == "json":
-        sourced = [{**row, "nodes_source": of_job.source} for row in rows]
+        sourced = [{**row, "nodes_source": of_job and of_job.source} for row in rows]
         click.echo(json.dumps(with_fields(sourced, verified), indent=1, ensure_ascii=False))
     elif rows:
         shown = [_shown(row) for row in rows]
         table = tabulate(with_column(shown, verified), headers="keys", disable_numparse=True)
-        notes = [_periodic(found.phases, rows), of_job.in_words]
+        notes = [_periodic(found.phases, rows), of_job and of_job.in_words]
         click.echo("\n\n".join([table, *filter(None, notes), *in_words(verified)]))
     else:
         click.echo("no I/O phases")

@@ -19,7 +19,6 @@ from predictor.composition.own_run import own_run
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.learning.plausible import impossible
 from predictor.matching.configurations import configuration
-from predictor.matching.job_nodes import job_nodes
 from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from predictor.model.system_model import Knowledge
 from summario.phases import tables
@@ -29,7 +28,7 @@ from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction, Phase
 from summario.reading.log import PHASE_MODULES
 from summario.reading.sources import find_sources, read_source
-from summario.runs.hosts import HOST_MODULES
+from summario.runs.hosts import HOST_MODULES, job_nodes, node_warnings
 from summario.runs.joining import Join, one_run
 from summario.runs.logs_of_run import Run, run_of
 
@@ -124,19 +123,21 @@ def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
         When the database does not answer.
     """
     nodes = job_nodes(asked.nodes, found.nodes)
-    wanted = configurations_of(found.phases, nodes.number)
+    number = nodes and nodes.number
+    wanted = configurations_of(found.phases, number)
     knowledge, _, limits = read_knowledge(frontend, asked.system, wanted, asked.engine)
     predicted = predict(
         found.phases,
         knowledge,
         system=asked.system,
-        nodes=nodes.number,
+        nodes=number,
         io_nodes=asked.io_nodes,
         ran_with=asked.ran_with,
         policy=asked.policy,
     )
     prediction = beside_own_run(predicted, asked)
-    warnings = (*found.warnings, *nodes.warnings, *limits, *prediction.warnings)
+    of_nodes = node_warnings(asked.nodes, found.nodes)
+    warnings = (*found.warnings, *of_nodes, *limits, *prediction.warnings)
     job = found.job if prediction.job is None else prediction.job
     return replace(prediction, job=job, nodes=nodes, warnings=warnings)
 

@@ -44,9 +44,9 @@ from predictor.composition.own_run import OwnRun
 from predictor.learning.plausible import is_implausible
 from predictor.learning.posterior import Outcome
 from predictor.matching.configurations import MatchedPhase, MatchKey
-from predictor.matching.job_nodes import JobNodes
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Phase
+from summario.runs.hosts import NodeCount
 
 # Standard deviation of the logarithm of the bandwidth that a log claims, over that of the run
 # (benchmarks/own_past.py).
@@ -180,8 +180,8 @@ class Prediction:
         Limits of the prediction, a sentence each.
     choice : Choice
         The points and draws of the decision, to decide by other policies.
-    nodes : JobNodes
-        The number of compute nodes of the job, and where it comes from.
+    nodes : NodeCount or None
+        The number of compute nodes of the job, and where it comes from; None if it is unknown.
     uncorrected : Composition or None
         The draws before earlier runs corrected them; None if nothing is known.
     own_run : OwnRun or None
@@ -197,7 +197,7 @@ class Prediction:
     phases: tuple[MatchedPhase, ...]
     warnings: tuple[str, ...]
     choice: Choice = field(compare=False, repr=False)
-    nodes: JobNodes = field(default_factory=JobNodes)
+    nodes: NodeCount | None = None
     implausible_runs: tuple[EarlierRun, ...] = ()
     uncorrected: Composition | None = field(default=None, compare=False, repr=False)
     own_run: OwnRun | None = None

@@ -53,7 +53,8 @@ def to_text(prediction: Prediction, emphasised: Callable[[str], str] = str) -> s
         tabulate(rows, headers="keys", disable_numparse=True) for rows in (matches, points) if rows
     ]
     best, decision = prediction.best, prediction.decision
-    lines = [prediction.nodes.in_words] if prediction.nodes.in_words else []
+    nodes = prediction.nodes
+    lines = [nodes.in_words] if nodes and nodes.in_words else []
     chosen = _choice("best", best.io_nodes)
     lines.append(f"{emphasised(chosen) if chosen else 'no prediction'} ({best.why})")
     decided = _choice("decision", decision.io_nodes)
@@ -94,8 +95,8 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
     return {
         "system": prediction.system,
         "job": prediction.job,
-        "nodes": prediction.nodes.number,
-        "nodes_source": prediction.nodes.source,
+        "nodes": prediction.nodes and prediction.nodes.number,
+        "nodes_source": prediction.nodes and prediction.nodes.source,
         "curve": [asdict(point) for point in prediction.curve],
         "best": asdict(prediction.best),
         "decision": decision_record(prediction.decision),

@@ -17,11 +17,10 @@ from ioncast_base.files import write_file
 from ioncast_base.wording import counted
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, to_toml
-from predictor.matching.job_nodes import job_nodes
 from predictor.model.system_model import Knowledge
 from predictor.planning.needs import Need, Wanted, needs_of, wanted_of, within
 from summario.phases.values import Extraction
-from summario.runs.hosts import NodeCount
+from summario.runs.hosts import NodeCount, job_nodes
 
 REPETITIONS = 5
 _SEED = 1
@@ -82,8 +81,9 @@ def wanted_on(platform: Platform, jobs: Iterable[Extraction]) -> dict[IorConfig,
 
     def nodes(named: NodeCount | None, tasks: int) -> int:
         fewest = -(-tasks // platform.processes_per_node)
-        used = job_nodes(None, named).number or fewest
-        return min(max(fewest, min(used, tasks)), platform.nodes)
+        used = job_nodes(None, named)
+        wanted = fewest if used is None else max(fewest, min(used.number, tasks))
+        return min(wanted, platform.nodes)
 
     return wanted_of(jobs, nodes)
 

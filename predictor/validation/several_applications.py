@@ -8,11 +8,11 @@ from functools import partial
 from ioncast_base.errors import InputError
 from predictor.composition.asking import Frontend, configurations_of, read_knowledge
 from predictor.composition.prediction import predict
-from predictor.matching.job_nodes import job_nodes
 from predictor.validation.one_application import validate_application
 from predictor.validation.reruns import Rerun, by_application
 from predictor.validation.result_tables import Validated
 from summario.phases.values import Extraction
+from summario.runs.hosts import job_nodes, node_warnings
 
 
 def validate_applications(
@@ -59,23 +59,27 @@ def validate_applications(
         When the phases of an application cannot be used.
     """
     runs_of = by_application(reruns)
-    nodes_of = {name: job_nodes(nodes, jobs[name].nodes) for name in runs_of}
+    nodes_of = {
+        name: found.number if (found := job_nodes(nodes, jobs[name].nodes)) else None
+        for name in runs_of
+    }
     wanted = [
         config
         for name in runs_of
-        for config in configurations_of(jobs[name].phases, nodes_of[name].number)
+        for config in configurations_of(jobs[name].phases, nodes_of[name])
     ]
     knowledge, _, limits = read_knowledge(frontend, system, wanted, engine)
     warnings = list(limits)
     results = []
     for name, runs in runs_of.items():
-        job, job_has = jobs[name], nodes_of[name]
-        forecast = partial(predict, knowledge=knowledge, system=system, nodes=job_has.number)
+        job = jobs[name]
+        forecast = partial(predict, knowledge=knowledge, system=system, nodes=nodes_of[name])
         try:
             result, limits = validate_application(job.phases, runs, forecast, explained=explained)
         except InputError as error:
             error.where = error.where or name
             raise
-        warnings += [f"{name}: {said}" for said in (*job.warnings, *job_has.warnings, *limits)]
+        of_job = [*job.warnings, *node_warnings(nodes, job.nodes), *limits]
+        warnings += [f"{name}: {said}" for said in of_job]
         results.append(result)
     return results, warnings

@@ -55,8 +55,8 @@ def to_json(advised: Advised) -> dict[str, Any]:
     return {
         "system": today.system,
         "job": today.job,
-        "nodes": today.nodes.number,
-        "nodes_source": today.nodes.source,
+        "nodes": today.nodes and today.nodes.number,
+        "nodes_source": today.nodes and today.nodes.source,
         "today": _prediction_record(today),
         "own_run": own_run_record(today.own_run),
         "advice": [

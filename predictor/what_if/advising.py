@@ -17,12 +17,12 @@ from predictor.composition.asking import (
 )
 from predictor.composition.prediction import Prediction, predict, predict_together
 from predictor.matching.configurations import Match
-from predictor.matching.job_nodes import job_nodes
 from predictor.model.system_model import Knowledge
 from predictor.planning.needs import run_to_measure
 from predictor.what_if.attempts import Attempt, Hints, Key, attempts_of
 from predictor.what_if.gains import Span, hidden_seconds, saved_by_io_nodes, saved_seconds
 from summario.phases.values import Extraction, Phase
+from summario.runs.hosts import job_nodes, node_warnings
 
 Verdict = Literal["faster", "unsure", "slower", "not known"]
 # In the order in which advice is listed.
@@ -114,16 +114,18 @@ def advise(
         As `predictor.composition.asking.ask`.
     """
     nodes = job_nodes(asked.nodes, found.nodes)
-    own = configurations_of(found.phases, nodes.number)
+    number = nodes and nodes.number
+    own = configurations_of(found.phases, number)
     _, summary, limits = read_knowledge(frontend, asked.system, own, asked.engine)
     attempts = attempts_of(found.phases, hints, summary.request_sizes, buffer_bytes=buffer_bytes)
     changed = [phase for attempt in attempts for phase in attempt.phases]
-    wanted = [*own, *configurations_of(changed, nodes.number)]
+    wanted = [*own, *configurations_of(changed, number)]
     with frontend.transaction() as connection:
         knowledge = summary.knowledge(connection, summary.near(wanted))
-    advised = try_all(found.phases, knowledge, attempts, hints, replace(asked, nodes=nodes.number))
+    advised = try_all(found.phases, knowledge, attempts, hints, replace(asked, nodes=number))
     today = advised.today
-    warnings = (*found.warnings, *nodes.warnings, *limits, *today.warnings)
+    of_nodes = node_warnings(asked.nodes, found.nodes)
+    warnings = (*found.warnings, *of_nodes, *limits, *today.warnings)
     job = found.job if today.job is None else today.job
     return replace(advised, today=replace(today, job=job, nodes=nodes, warnings=warnings))
 

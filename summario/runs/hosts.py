@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal, final
 
 import numpy as np
 
+from ioncast_base.wording import counted
 from summario.reading.apmpi import MODULE as APMPI
 from summario.reading.apmpi import VERSION, hosts_by_rank
 from summario.reading.dxt import DXT_MODULES, read_dxt_module
@@ -21,12 +23,21 @@ from summario.reading.log import DarshanLog
 HOST_MODULES = (APMPI, *DXT_MODULES.values())
 
 
+@final
 @dataclass(frozen=True)
 class NodeCount:
-    """The number of compute nodes that the logs of a run name; a lower bound unless `are_all`."""
+    """The number of compute nodes of a job: a lower bound if its logs do not name `are_all`."""
 
     number: int
-    are_all: bool
+    are_all: bool = True
+    source: Literal["given", "log"] = "log"
+
+    @property
+    def in_words(self) -> str | None:
+        """The number and its source, if it is from the log."""
+        if self.source == "given":
+            return None
+        return f"compute nodes: {self.number}, from the host names in the log"
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,40 @@ def count_nodes(logs: Iterable[DarshanLog]) -> NodeCount | None:
     hosts = {host for nodes in found if nodes is not None for host in nodes.processes}
     are_all = all(nodes is not None and nodes.are_all for nodes in found)
     return NodeCount(len(hosts), are_all) if hosts else None
+
+
+def job_nodes(given: int | None, named: NodeCount | None) -> NodeCount | None:
+    """Choose the number of compute nodes of a job; None if only a lower bound is known.
+
+    A given number always counts.
+
+    Examples
+    --------
+    >>> job_nodes(None, NodeCount(2))
+    NodeCount(number=2, are_all=True, source='log')
+    >>> print(job_nodes(None, NodeCount(1, are_all=False)))
+    None
+    """
+    if given is not None:
+        return NodeCount(given, source="given")
+    return named if named is not None and named.are_all else None
+
+
+def node_warnings(given: int | None, named: NodeCount | None) -> tuple[str, ...]:
+    """Warn if the log names other compute nodes, or not those of all processes."""
+    if named is None:
+        return ()
+    if given is None:
+        partly = (
+            "the log does not name the compute node of every process: the job had at least"
+            f" {named.number}; give the number"
+        )
+        return () if named.are_all else (partly,)
+    if given == named.number or (given > named.number and not named.are_all):
+        return ()
+    are_given = f"{counted(given, 'compute node')} {'is' if given == 1 else 'are'} given"
+    how_many = named.number if named.are_all else f"at least {named.number}"
+    return (f"{are_given}, but the log names {how_many}; the given number is used",)
 
 
 def _hosts_by_dxt(log: DarshanLog) -> dict[int, str]:

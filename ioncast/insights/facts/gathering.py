@@ -80,7 +80,7 @@ def facts_of(run: Run, *, all_files: bool = False, nodes: int | None = None) -> 
         files=files,
         layers=layers,
         libraries=_libraries(run),
-        nodes=NodeCount(nodes, True) if nodes else count_nodes(run.logs),
+        nodes=NodeCount(nodes, source="given") if nodes else count_nodes(run.logs),
         trace=trace,
         heatmaps=heatmaps_of(run.logs[0]) if len(run.logs) == 1 else {},
         lustre=lustre,

@@ -58,7 +58,7 @@ from ioncast_base.errors import IoncastError
 from ioncast_base.limits import LARGEST_ID
 from ioncast_base.quantities import Id
 from ioncast_base.wording import alike_first
-from predictor.matching.job_nodes import job_nodes
+from summario.runs.hosts import job_nodes, node_warnings
 
 traces = Blueprint("traces", __name__)
 
@@ -263,7 +263,7 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
         no_insights = add_insights(run, uploads)
     warnings = [
         *content.warnings,
-        *job_nodes(run.nodes, content.nodes).warnings,
+        *node_warnings(run.nodes, content.nodes),
         *no_insights,
     ]
     if form.system not in measured:
@@ -289,6 +289,7 @@ def store_trace(
     connection: Connection, uploads: Sequence[Upload], content: TraceContent, told: Trace
 ) -> tuple[Run, bool]:
     """Add a run to the history of its application (see `benchdb.history.runs.store_run`)."""
+    named = job_nodes(None, content.nodes)
     run = NewRun(
         system=told.system,
         executable=content.executable,
@@ -302,7 +303,7 @@ def store_trace(
         io_nodes=told.io_nodes,
         bandwidth_mib_s=content.bandwidth_mib_s,
         started=content.started,
-        named_nodes=job_nodes(None, content.nodes).number,
+        named_nodes=named and named.number,
     )
     before = newest(connection)
     stored, is_new = store_run(connection, run)
