@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cached_property, lru_cache
-from typing import Generic, Literal, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,61 +175,38 @@ def _rank(wanted: IorConfig, traits: Traits) -> tuple[bool, float, int, bool, bo
     )
 
 
-class _Alike(Generic[Benchmark]):
-    """Benchmarks with the same properties, and the logarithms of their sizes, shape (sizes, n)."""
+class _Group(NamedTuple):
+    """Benchmarks that may stand for each other, and arrays with a value for each of them.
 
-    def __init__(self, benchmarks: list[Benchmark], sizes: list[list[float]]) -> None:
-        self.benchmarks = benchmarks
-        self.sizes: Array = np.array(sizes).T.copy()
+    `sizes` has the logarithms, shape (sizes, n), and `properties_of` indices of `properties`.
+    """
 
-    def distances(self, wanted: IorConfig) -> Array:
-        """Distance to each benchmark, in base-2 logarithms.
+    benchmarks: list[Any]
+    sizes: Array
+    properties: list[Properties]
+    properties_of: NDArray[np.intp]
 
-        It is infinite if the benchmark's number of processes is unknown, unless all are unknown.
+    def distances(self, wanted: IorConfig, among: NDArray[np.bool_]) -> Array:
+        """Distance to each benchmark in base-2 logarithms; infinite to those not `among`.
+
+        It is infinite too where the number of processes is unknown, unless all are unknown.
         """
         ours = np.array(logarithms(wanted))[:, None]
         # fmax turns NaN into 0, so an unknown size adds nothing to the distance.
         squares = np.fmax((self.sizes - ours) ** 2, 0)
         distances: Array = np.sqrt(squares.sum(axis=0))
-        unknown_tasks = np.isnan(self.sizes[0])
-        if not unknown_tasks.all():
-            distances[unknown_tasks] = np.inf
+        known = among & ~np.isnan(self.sizes[0])
+        distances[~(known if known.any() else among)] = np.inf
         return distances
 
-    def nearest(self, wanted: IorConfig) -> list[Benchmark]:
-        """The benchmarks at the smallest distance."""
-        distances = self.distances(wanted)
+    def nearest(self, wanted: IorConfig) -> list[Any]:
+        """The benchmarks at the smallest distance, of those that differ least in properties."""
+        ours = properties(wanted)
+        ranks = [_unlike(ours, own) for own in self.properties]
+        least = np.array([rank == min(ranks) for rank in ranks])
+        distances = self.distances(wanted, least[self.properties_of])
         [as_near_as_any] = np.nonzero(distances <= distances.min() + _ROUNDING)
         return [self.benchmarks[place] for place in as_near_as_any]
-
-
-class _Group(Generic[Benchmark]):
-    """The benchmarks that may stand for each other, by their properties."""
-
-    def __init__(self, found: dict[Properties, tuple[list[Benchmark], list[list[float]]]]) -> None:
-        self._sets = {own: _Alike(*alike) for own, alike in found.items()}
-        self.benchmarks = [one for alike in self._sets.values() for one in alike.benchmarks]
-
-    @cached_property
-    def sizes(self) -> Array:
-        """Logarithms of the sizes of all benchmarks, shape (sizes, benchmarks)."""
-        return np.concatenate([alike.sizes for alike in self._sets.values()], axis=1)
-
-    def distances(self, wanted: IorConfig) -> Array:
-        """Distance to each benchmark, in base-2 logarithms."""
-        return np.concatenate([alike.distances(wanted) for alike in self._sets.values()])
-
-    def nearest(self, wanted: IorConfig) -> list[Benchmark]:
-        """The nearest benchmarks of those that differ least in their properties."""
-        ours = properties(wanted)
-        ranks = {own: _unlike(ours, own) for own in self._sets}
-        least = min(ranks.values())
-        return [
-            benchmark
-            for own, alike in self._sets.items()
-            if ranks[own] == least
-            for benchmark in alike.nearest(wanted)
-        ]
 
 
 def _unlike(wanted: Properties, measured: Properties) -> tuple[bool, ...]:
@@ -252,15 +229,15 @@ class Catalogue(Generic[Benchmark]):
     def __init__(
         self, benchmarks: Iterable[Benchmark], traits: Callable[[Benchmark], Traits]
     ) -> None:
-        found: dict[GroupKey, dict[Properties, tuple[list[Benchmark], list[list[float]]]]] = {}
+        found: dict[GroupKey, tuple[list[Benchmark], list[list[float]], list[Properties]]] = {}
         for benchmark in benchmarks:
             its = traits(benchmark)
-            group = found.setdefault(_key(its.kind, its.properties), {})
-            alike, sizes = group.setdefault(its.properties, ([], []))
+            alike, sizes, owns = found.setdefault(_key(its.kind, its.properties), ([], [], []))
             alike.append(benchmark)
             sizes.append(logarithms(its.config, stonewalled=its.stonewalled))
+            owns.append(its.properties)
         self._traits = traits
-        self._groups = {key: _Group(group) for key, group in found.items()}
+        self._groups = {key: _group(*columns) for key, columns in found.items()}
 
     def group(self, wanted: IorConfig) -> list[Benchmark]:
         """All benchmarks that may stand for a configuration: those of its kind and fsync."""
@@ -307,7 +284,8 @@ class Catalogue(Generic[Benchmark]):
             return []
         if len(found.benchmarks) <= count:
             return list(found.benchmarks)
-        by_distance = np.argsort(found.distances(wanted), kind="stable")
+        everywhere = np.ones(len(found.benchmarks), bool)
+        by_distance = np.argsort(found.distances(wanted, everywhere), kind="stable")
         near = [found.benchmarks[place] for place in by_distance[: count - 1]]
         nearest = self._first(wanted, found)
         return near if nearest in near else [nearest, *near]
@@ -330,8 +308,16 @@ class Catalogue(Generic[Benchmark]):
             if abs(limit - size) > 0
         }
 
-    def _first(self, wanted: IorConfig, found: _Group[Benchmark]) -> Benchmark:
-        return min(found.nearest(wanted), key=lambda one: _rank(wanted, self._traits(one)))
+    def _first(self, wanted: IorConfig, found: _Group) -> Benchmark:
+        nearest: list[Benchmark] = found.nearest(wanted)
+        return min(nearest, key=lambda one: _rank(wanted, self._traits(one)))
+
+
+def _group(benchmarks: list[Any], sizes: list[list[float]], owns: list[Properties]) -> _Group:
+    """Arrange the benchmarks of one kind as arrays."""
+    places = {own: place for place, own in enumerate(dict.fromkeys(owns))}
+    which = np.array([places[own] for own in owns])
+    return _Group(benchmarks, np.array(sizes).T.copy(), list(places), which)
 
 
 def catalogue_of_curves(curves: Iterable[Curve]) -> Catalogue[Curve]:
