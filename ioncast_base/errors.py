@@ -33,8 +33,6 @@ class Remedy:
     ----------
     template : str
         The advice, with ``{}`` in the place of each name.
-    parameters : tuple of str
-        The names as fields.
 
     Examples
     --------

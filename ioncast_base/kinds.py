@@ -61,11 +61,6 @@ def kind_of_record(phase: Mapping[str, Any]) -> Kind:
     phase : mapping of str to object
         A phase as `ioncast phases --format json` writes it.
 
-    Returns
-    -------
-    Kind
-        The kind that the record names.
-
     Examples
     --------
     >>> kind_of_record({"type": "read", "api": "STDIO", "spatiality": "random", "files": "unique"})

@@ -25,12 +25,6 @@ def write_page(
     ----------
     path : str or Path
         The page; about 5 MB with figures, most of it Plotly.
-    title : str
-        The title and the heading, as plain text.
-    parts : iterable of str or Figure
-        HTML and figures, from top to bottom.
-    style : str
-        CSS beside that of all pages.
 
     Raises
     ------

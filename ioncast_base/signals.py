@@ -23,13 +23,7 @@ def ignored() -> AbstractContextManager[None]:
 
 @contextmanager
 def noted() -> Iterator[Callable[[], bool]]:
-    """Note the first of these signals instead of raising it anywhere; raise a second one at once.
-
-    Yields
-    ------
-    callable
-        Tells whether a signal came.
-    """
+    """Note the first of these signals instead of raising it; raise a second one at once."""
     numbers: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:

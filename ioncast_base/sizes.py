@@ -23,11 +23,6 @@ def parse_size(text: str) -> int:
     text : str
         Digits and at most one of the suffixes k, m, g, t and p in either case.
 
-    Returns
-    -------
-    int
-        Bytes.
-
     Raises
     ------
     InputError
@@ -76,16 +71,6 @@ def format_size(size_bytes: int) -> str:
 
 def parse_count(text: str) -> int:
     """Read a count such as ``8``: digits only.
-
-    Parameters
-    ----------
-    text : str
-        Digits.
-
-    Returns
-    -------
-    int
-        The count.
 
     Raises
     ------

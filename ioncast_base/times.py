@@ -68,11 +68,6 @@ def parse_duration(text: str) -> int:
     text : str
         Whole numbers, each with one of the units d, h, m and s, the larger units first.
 
-    Returns
-    -------
-    int
-        Seconds.
-
     Raises
     ------
     InputError

@@ -104,11 +104,6 @@ def read_by(parse: Callable[[str], _Value]) -> BeforeValidator:
     ----------
     parse : callable
         A function such as `ioncast_base.sizes.parse_size`.
-
-    Returns
-    -------
-    pydantic.BeforeValidator
-        An annotation for the field.
     """
 
     def validate(value: object) -> _Value:
@@ -156,16 +151,6 @@ Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refusi
 def read_text(path: Path) -> str:
     """Read a file that a user named, as UTF-8.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    str
-        Its text.
-
     Raises
     ------
     InputError
@@ -187,8 +172,6 @@ def read_toml(path: Path, model: type[_Model]) -> _Model:
 
     Parameters
     ----------
-    path : Path
-        The file.
     model : type of Table
         The table that the file must be. If a key is missing, the error shows the description
         and an example of its field.
@@ -224,8 +207,6 @@ def line_of(text: str, keys: Sequence[Key]) -> int:
 
     Parameters
     ----------
-    text : str
-        A TOML document without syntax errors.
     keys : sequence of str or int
         The path to the value: keys of tables, positions in lists. If its end does not exist,
         the part that exists counts. Entries of a value that stands in one statement have the

@@ -54,10 +54,6 @@ def results_in_order(
 
     Parameters
     ----------
-    function : callable
-        Pickle must be able to write its results.
-    items : sequence
-        The items.
     processes : int
         The number of processes, at most one for each item.
 

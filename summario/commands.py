@@ -160,12 +160,6 @@ class _Said:
 
     Attributes
     ----------
-    start_of_line : str
-        Printed before each line.
-    jobs : list of Job
-        The job records of all logs so far.
-    exit_code : int
-        The exit code of the last error so far.
     without_trace : list of str
         The names of the runs without a trace so far, if trace phases are wanted.
     """

@@ -29,15 +29,6 @@ def read_with_pydarshan(source: Source) -> DarshanLog:
 
     Its library may crash on a damaged log. It may also read without end, so a signal ends this
     process after 5 minutes. Call this only in a process of its own.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be opened or is not a Darshan log.
-    DamagedLogError
-        When the file ends too early, or PyDarshan rejects it.
-    MissingPyDarshanError
-        When PyDarshan is not installed.
     """
     pydarshan = import_pydarshan("this reader")
     with _file_of(source) as path, _limited(), _silent():

@@ -45,15 +45,11 @@ class JobCurve:
     ----------
     id : str
         The job's id, different from the ids of all other jobs.
-    nodes : int
-        Compute nodes.
     curve : mapping of int to float
         Expected MiB/s by number of I/O nodes; 0 is direct access. The job gets one of these
         numbers. The curve of a fixed job may be empty.
     weight : float
         The value of a MiB/s of this job, compared with other jobs.
-    current : int, optional
-        The number of I/O nodes that the job has now.
     is_fixed : bool
         Whether the job runs and therefore keeps its current I/O nodes.
 
@@ -98,8 +94,6 @@ class Share(NamedTuple):
 
     Attributes
     ----------
-    id : str
-        The job's id.
     io_nodes : int or None
         The number of I/O nodes; 0 is direct access. None: the job waits, because it needs I/O
         nodes and too few are left.
@@ -119,10 +113,6 @@ class Allocation:
 
     Attributes
     ----------
-    policy : str
-        The policy's name.
-    pool : int
-        The number of I/O nodes in the pool.
     shares : tuple of Share
         In the order of the jobs.
     weighted_mib_s : float
@@ -244,8 +234,6 @@ def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
 
     Parameters
     ----------
-    jobs : iterable of JobCurve
-        Jobs with weights of their own.
     by : str
         "given" keeps these weights, "none" makes all equal, "nodes" takes the number of compute
         nodes.
@@ -300,8 +288,6 @@ class _Sought(NamedTuple):
 
     Attributes
     ----------
-    everyone : bool
-        Whether serving another job is worth more than any bandwidth.
     worths : list of float
         For each job the worth of a MiB/s.
     minimum_gain : float

@@ -174,8 +174,6 @@ def read_jobs(content: bytes, where: str) -> list[JobCurve]:
     ----------
     content : bytes
         A list of jobs, or an object with such a list as `jobs`.
-    where : str
-        The name of the document, for errors.
 
     Raises
     ------

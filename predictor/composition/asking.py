@@ -49,8 +49,6 @@ class Frontend:
 
     Attributes
     ----------
-    transaction : callable
-        Opens a transaction on the database.
     choose_engine : str
         The words that tell a user how to choose the engine, for a warning.
     import_first : str
@@ -78,8 +76,6 @@ class Asked:
 
     Attributes
     ----------
-    system : str
-        The system.
     nodes, ran_with : int or None
         Number of compute nodes of the job (None: the number that the log names), and number of I/O
         nodes of the earlier run.
@@ -106,10 +102,6 @@ def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
 
     Parameters
     ----------
-    frontend : Frontend
-        The command line or the service.
-    asked : Asked
-        The question.
     found : Extraction
         The phases of one earlier run. The warnings of the prediction begin with theirs.
 
@@ -178,32 +170,10 @@ def read_knowledge(
 
     If the model must be fitted first, it is stored for the next prediction.
 
-    Parameters
-    ----------
-    frontend : Frontend
-        The command line or the service.
-    system : str
-        The system.
-    wanted : iterable of IorConfig
-        The configurations that stand for the parts of phases (see `configuration`).
-    engine : str, optional
-        The program whose measurements are used; by default `choose_engine` chooses it.
-    may_be_empty : bool
-        Whether a system without measurements has empty knowledge, instead of an error.
-
     Returns
     -------
-    knowledge : Knowledge
-        The curves and the model.
-    summary : MeasurementSummary
-        The measurements, to read the knowledge of further configurations.
     warnings : tuple of str
         Engines that are left out, and a model that cannot be stored.
-
-    Raises
-    ------
-    UnknownNameError
-        When nothing was measured on the system, or not with that engine.
     """
     with frontend.transaction() as connection:
         summary = read_summary(connection, system, engine)
@@ -225,15 +195,7 @@ def read_knowledge(
 
 
 def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> MeasurementSummary:
-    """Fit a system's model and store it, even if the stored one is current.
-
-    Raises
-    ------
-    UnknownNameError
-        When nothing was measured on the system, or not with that engine.
-    DatabaseError
-        When the model cannot be stored.
-    """
+    """Fit a system's model and store it, even if the stored one is current."""
     with frontend.transaction() as connection:
         require_system(connection, system)
         summary = read_summary(connection, system, engine)
@@ -254,8 +216,6 @@ def read_phases(
     ----------
     sources : sequence of str
         A CSV; or logs, as `find_sources` finds them.
-    settings : ExtractionSettings
-        The user's choices.
     join : str
         The rule for logs of one run, see `runs_among`.
 
@@ -281,8 +241,6 @@ def read_run(
         As for `read_phases`.
     need : str
         The use of the counters, as a clause: "that --verify compares".
-    modules : sequence of str
-        The modules to read.
 
     Raises
     ------

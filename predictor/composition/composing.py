@@ -54,8 +54,6 @@ class Point:
     ----------
     io_nodes : int
         The number; 0 is direct access.
-    bandwidth_mib_s : Bandwidth
-        Bandwidth of a run.
     time_s : float
         Expected seconds of I/O.
     basis : str
@@ -77,8 +75,6 @@ class Work(NamedTuple):
         The index of the phase.
     bytes : int
         The bytes that the part moves.
-    estimate : Estimate
-        Its bandwidth.
     seed : int
         The seed of its noise. It depends on the part alone, so that another phase never makes
         the application faster.
@@ -96,8 +92,6 @@ class Composition:
 
     Attributes
     ----------
-    io_nodes : tuple of int, length n
-        The numbers of I/O nodes.
     total_mib : float
         MiB that the application moves.
     typical_mib_s : array of shape (n,)
@@ -187,10 +181,6 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
     work : sequence of Work
         All parts that move bytes, at least one. Parts with the same estimate share its doubt
         and its mode; noise is drawn for each part.
-    io_nodes : sequence of int
-        The numbers of I/O nodes of the estimates.
-    timeline : Timeline
-        The timeline of the phases; `work` has their indices.
     """
     total_mib = sum(part.bytes for part in work) / MIB
     phases = len(timeline.weights)

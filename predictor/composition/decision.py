@@ -56,10 +56,6 @@ class Decision:
         The expected bandwidth with this number, in MiB/s.
     tolerance : float
         The share of the best bandwidth that may be given up for fewer I/O nodes.
-    within_10_percent : float or None
-        The probability that this number reaches at least 0.9 of the best bandwidth.
-    reason : Chosen or Defaulted
-        Why it is this number.
     """
 
     io_nodes: int | None
@@ -94,18 +90,10 @@ def decide(
 
     Parameters
     ----------
-    curve : sequence of Point
-        The prediction, in any order; empty when nothing is known.
     expected : ndarray of shape (draws, points)
         Draws of the expected bandwidths in MiB/s, jointly over the points of `curve`.
     runs : ndarray of shape (draws, points), optional
         The bandwidth of a run of each draw; by default runs do not scatter.
-    tolerance : float
-        The share of the best bandwidth that may be given up, at least 0 and below 1.
-    available : int, optional
-        The most I/O nodes that the job may get; larger numbers are not compared.
-    default : int, optional
-        The site's number of I/O nodes for jobs that nothing is known about.
     min_confidence : float
         The least probability that the number reaches 0.9 of the best bandwidth, or is better than
         the default; at least 0 and below 1. With a tolerance above 0.05, 0.95 minus the tolerance
@@ -113,13 +101,6 @@ def decide(
     share : float
         The probability that the job does the I/O of the curve, or other I/O for which the number is
         the same. All probabilities are multiplied by it.
-    unknown : str, optional
-        Why the curve cannot be relied on, as a clause.
-
-    Raises
-    ------
-    InputError
-        When the tolerance, the confidence or a number of I/O nodes is out of range.
 
     Examples
     --------
@@ -190,13 +171,6 @@ def too_little_known(known: float, moved: float, ran_with: Sequence[int]) -> str
 
     The application's own runs show what the unknown part does, once they had several numbers of
     I/O nodes.
-
-    Parameters
-    ----------
-    known, moved : float
-        The bytes that have a benchmark, and all bytes.
-    ran_with : sequence of int
-        The number of I/O nodes of each run that corrected the curve.
 
     Returns
     -------

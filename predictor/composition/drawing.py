@@ -69,14 +69,8 @@ def curve(
 
     Parameters
     ----------
-    points : sequence of Point
-        The curve.
-    best, decision : int or None
-        The numbers of I/O nodes to mark.
     measured : mapping of int to sequence of float, optional
         Bandwidth in MiB/s of the application's own runs by number of I/O nodes.
-    colours : Colours
-        The colours.
     """
     bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
     traces = expected(bands, colours)

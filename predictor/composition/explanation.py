@@ -29,16 +29,6 @@ def explain(prediction: Prediction) -> list[str]:
     """Say which phase decided, and by which measurements.
 
     Parts that take less than a twentieth of the time are not mentioned.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        The prediction, with or without a decision.
-
-    Returns
-    -------
-    list of str
-        Sentences in plain English, the decision first.
     """
     told = [_decision(prediction)]
     points = {point.io_nodes: point for point in prediction.curve}

@@ -35,8 +35,6 @@ class OwnRun:
         The bytes of the phases that have a benchmark, over the time of these phases.
     expected : tuple of Share
         For the run's number of I/O nodes; if it is not known, for each predicted number.
-    p90_mib_s : float
-        The highest p90 of all predicted numbers of I/O nodes.
     """
 
     bandwidth_mib_s: float

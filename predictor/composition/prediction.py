@@ -82,8 +82,6 @@ class EarlierRun:
 
     Attributes
     ----------
-    io_nodes : int
-        Its number of I/O nodes.
     bandwidth_mib_s : float
         All bytes over the time of its phases.
     day : float or None
@@ -136,13 +134,7 @@ class Choice:
         return found
 
     def decide(self, policy: Policy, share: float = 1.0) -> Decision:
-        """Decide by the rules of a site; `share` is as for `decision.decide`.
-
-        Raises
-        ------
-        InputError
-            When the policy is not valid.
-        """
+        """Decide by the rules of a site; `share` is as for `decision.decide`."""
         return decide(
             self.curve,
             self.expected_mib_s,
@@ -159,23 +151,17 @@ class Prediction:
 
     Attributes
     ----------
-    system : str
-        The system.
     job : int or str or None
         The job whose phases were used; None if neither the phases nor the log name it.
     curve : tuple of Point
         By number of I/O nodes; empty if nothing is known.
     best : Best
         The number of I/O nodes with the highest expected bandwidth.
-    decision : Decision
-        The answer to the scheduler.
     earlier_runs : tuple of EarlierRun
         The runs that corrected the curve, the oldest first.
     implausible_runs : tuple of EarlierRun
         The runs that did not correct it, because their bandwidths are implausible (see
         `predictor.learning.plausible`).
-    phases : tuple of MatchedPhase
-        The phases and their matches.
     warnings : tuple of str
         Limits of the prediction, a sentence each.
     choice : Choice
@@ -223,14 +209,6 @@ def predict(
 
     Parameters
     ----------
-    phases : sequence of Phase
-        The phases of one earlier run.
-    knowledge : Knowledge
-        The curves and the model of the system.
-    system : str
-        The system's name.
-    nodes : int, optional
-        Compute nodes of the job.
     io_nodes : sequence of int, optional
         The numbers of I/O nodes to predict; by default all that were measured for the phases'
         kinds of I/O, or, without a model, for every matched benchmark.
@@ -240,8 +218,6 @@ def predict(
         Other runs of the application that do the same I/O, the oldest first. All correct the
         curve (see `predictor.learning.posterior`). Implausible bandwidths correct nothing; a
         warning names them.
-    policy : Policy, optional
-        The site's rules for the decision.
 
     Raises
     ------

@@ -16,12 +16,8 @@ class Unavailable:
 
     Attributes
     ----------
-    io_nodes : int
-        The best number of the whole curve.
     gain : float
         Its expected bandwidth over that of the chosen number, minus 1.
-    available : int
-        The most I/O nodes that the job may get.
     """
 
     io_nodes: int
@@ -35,21 +31,13 @@ class Chosen:
 
     Attributes
     ----------
-    io_nodes : int
-        The chosen number.
     bandwidth_mib_s : float
         Its expected bandwidth, in MiB/s.
-    best_io_nodes : int
-        The best number among those that were compared.
     best_mib_s : float
         Its expected bandwidth, in MiB/s.
-    compared : int
-        How many numbers were compared.
     is_limited : bool
         Whether the curve has more numbers, which were not compared because so many I/O nodes
         are not available.
-    unavailable : Unavailable or None
-        The best number of the whole curve, if it was not compared.
     """
 
     io_nodes: int
@@ -67,8 +55,6 @@ class Unsure:
 
     Attributes
     ----------
-    io_nodes : int
-        The number.
     share_of_best : float
         The share of the best bandwidth that it should reach.
     probability : float
@@ -76,8 +62,6 @@ class Unsure:
     run_with : int or None
         The number of I/O nodes of the run that would tell most; None if no run would tell, because
         jobs of this name do different I/O.
-    is_enough : bool
-        Whether the next job is expected to be decided after this run.
     """
 
     io_nodes: int

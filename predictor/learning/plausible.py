@@ -19,13 +19,6 @@ def is_implausible(bandwidth_mib_s: float, p90_mib_s: float) -> bool:
 
     A bandwidth that is too low is plausible, because other jobs may slow a run down.
 
-    Parameters
-    ----------
-    bandwidth_mib_s : float
-        The bandwidth that a run got.
-    p90_mib_s : float
-        The bandwidth that one run in ten should exceed.
-
     Examples
     --------
     >>> is_implausible(584_253.0, 462.0), is_implausible(4_620.0, 462.0), is_implausible(1.0, 462.0)
@@ -41,8 +34,6 @@ def is_implausible_beside(
 
     Parameters
     ----------
-    bandwidth_mib_s : float
-        The bandwidth that a run got.
     io_nodes : int or None
         The number of I/O nodes of the run. If it is unknown or not in the curve, the highest p90
         counts.
@@ -58,15 +49,7 @@ def is_implausible_beside(
 
 
 def impossible(bandwidth_mib_s: float, p90_mib_s: float) -> str:
-    """Say that no number of I/O nodes gives a bandwidth, as a clause, and what would help.
-
-    Parameters
-    ----------
-    bandwidth_mib_s : float
-        The bandwidth that a run got.
-    p90_mib_s : float
-        The highest p90 of all numbers of I/O nodes.
-    """
+    """Say that no number of I/O nodes gives a bandwidth, as a clause, and what would help."""
     return (
         f"a run got {bandwidth(bandwidth_mib_s)}, which is impossible here: with every number of"
         f" I/O nodes it is more than {IMPLAUSIBLE_FACTOR:g} times the {bandwidth(p90_mib_s)} that"

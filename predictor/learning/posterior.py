@@ -145,19 +145,8 @@ def posterior(
 
     Parameters
     ----------
-    prior : Belief
-        The prediction.
-    outcomes : sequence of Outcome
-        The runs, the oldest first.
-    scatter : Scatter
-        How runs scatter.
     day : float, optional
         The day whose bandwidths are wanted; by default that of the last outcome.
-
-    Returns
-    -------
-    Belief
-        The bandwidths that are expected on that day.
 
     References
     ----------
@@ -183,10 +172,6 @@ def fitted(prior: Belief, outcomes: Sequence[Outcome], usual: Scatter) -> Scatte
 
     Parameters
     ----------
-    prior : Belief
-        The prediction.
-    outcomes : sequence of Outcome
-        The runs, the oldest first.
     usual : Scatter
         How runs scatter as a rule, which counts as 30 outcomes.
 

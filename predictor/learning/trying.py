@@ -26,8 +26,6 @@ class Trial(NamedTuple):
 
     Attributes
     ----------
-    place : int
-        Its place among the numbers.
     loss : float
         The share of the bandwidth that a job with it is expected to lose.
     gain : float
@@ -57,8 +55,6 @@ def worth_trying(
         Draws of the expected bandwidths, jointly over the numbers.
     scatter : ndarray of shape (numbers,)
         Standard deviation of the logarithm of a run's bandwidth.
-    chosen : int
-        The place of the number that is chosen.
     columns : sequence of int
         The places of the numbers that the job may get.
     explore : float

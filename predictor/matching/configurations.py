@@ -61,8 +61,6 @@ class Match:
         that is mostly metadata is never "exact" (see `for_phase`).
     wanted : IorConfig
         The configuration that does the same I/O as the part.
-    curve : Curve or None
-        The benchmark that stands for it.
     distance : float or None
         Euclidean distance in the natural logarithms of the sizes; 0 is the same.
     ratios : dict of str to float
@@ -141,10 +139,6 @@ class MatchedPhase:
     ----------
     index : int
         The number of the phase in the job; the first is 0.
-    phase : Phase
-        The phase.
-    parts : tuple of (Part, Match)
-        Its parts and their matches.
     parts_time_s : tuple of dict of int to float
         Expected seconds of each part by itself, by number of I/O nodes; empty if nothing is
         known about the part.
@@ -172,10 +166,6 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
 
     Parameters
     ----------
-    phase : Phase
-        The phase.
-    part : Part
-        One of its parts.
     nodes : int, optional
         Compute nodes of the job, if they are known (see `job_nodes`). Those that a trace names for
         the phase count more.
@@ -242,20 +232,7 @@ def _files_one_by_one(phase: Phase, processes: int) -> int:
 
 
 def periodic_run(config: IorConfig, period: Period) -> IorConfig:
-    """Repeat the run of a periodic phase as often and with the pause of the application.
-
-    Parameters
-    ----------
-    config : IorConfig
-        The run of one of the phases.
-    period : Period
-        How the phases repeat.
-
-    Returns
-    -------
-    IorConfig
-        One run for all phases, with new files in each repetition. IOR pauses for whole seconds.
-    """
+    """Repeat the run of a periodic phase as often and with the pause of the application."""
     # Without a pause, the repetitions would be one phase.
     pause = max(1, round(period.pause_seconds))
     return replace(config, repetitions=len(period.phases), inter_test_delay=pause, multi_file=True)
@@ -277,11 +254,6 @@ def metadata_warnings(phases: Mapping[int, Phase]) -> list[str]:
 
     Phases that take little of the run's time share a sentence, because most programs open a few
     files of a few bytes.
-
-    Parameters
-    ----------
-    phases : mapping of int to Phase
-        The phases of a run by their numbers.
     """
     total_s = sum(
         phase.io_time_seconds + (phase.metadata_seconds or 0) for phase in phases.values()

@@ -131,20 +131,12 @@ class Traits(NamedTuple):
 
     Attributes
     ----------
-    config : IorConfig or Measured
-        The configuration, for its sizes.
     kind : Kind
         See `IorConfig.kind`.
-    properties : Properties
-        Its properties.
     requests_per_block : int or None
         See `IorConfig.requests_per_block`.
     stonewalled : bool
         Whether its runs moved other bytes than the configuration asks for.
-    coverage : int
-        The number of different numbers of I/O nodes that it was measured with.
-    id : int
-        The configuration's id in the database.
     """
 
     config: Comparable
@@ -216,15 +208,7 @@ def _unlike(wanted: Properties, measured: Properties) -> tuple[bool, ...]:
 
 
 class Catalogue(Generic[Benchmark]):
-    """The benchmarks of one engine on a system, arranged by kind.
-
-    Parameters
-    ----------
-    benchmarks : iterable of Curve or Measured
-        The benchmarks.
-    traits : callable
-        Reads the traits of a benchmark.
-    """
+    """The benchmarks of one engine on a system, arranged by kind."""
 
     def __init__(
         self, benchmarks: Iterable[Benchmark], traits: Callable[[Benchmark], Traits]
@@ -257,11 +241,6 @@ class Catalogue(Generic[Benchmark]):
 
     def nearest(self, wanted: IorConfig) -> Benchmark | None:
         """Find the benchmark that stands for a configuration.
-
-        Parameters
-        ----------
-        wanted : IorConfig
-            The configuration.
 
         Returns
         -------
@@ -333,13 +312,6 @@ def catalogue_of_rows(rows: Iterable[Measured]) -> Catalogue[Measured]:
 def find(wanted: IorConfig, curves: Iterable[Curve] | Catalogue[Curve]) -> Match:
     """Match a configuration: find its benchmark, or the nearest of its kind.
 
-    Parameters
-    ----------
-    wanted : IorConfig
-        The configuration.
-    curves : iterable of Curve or Catalogue
-        Measured curves of one engine.
-
     Returns
     -------
     Match
@@ -387,15 +359,6 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
     """Match a part of a phase: find the benchmark that stands for its configuration.
 
     O_DIRECT does not count, because Darshan's counters do not show it.
-
-    Parameters
-    ----------
-    phase, part : Phase, Part
-        A phase and one of its parts.
-    curves : iterable of Curve
-        Measured curves of one engine on the system.
-    nodes : int, optional
-        Compute nodes of the job.
     """
     return find(configuration(phase, part, nodes), curves).for_phase(phase)
 

@@ -58,8 +58,6 @@ def identities(executable: str | None, user: str | None, name: str | None) -> li
     executable : str or None
         A path or a program's name. A relative path counts as the program's name, because jobs
         start in different folders.
-    user, name : str or None
-        The user and the job's name.
 
     Examples
     --------
@@ -195,13 +193,6 @@ def scaled(phases: Sequence[Phase], processes: int) -> list[Phase]:
     Phases of one process among several stay as they are. In all others the processes, requests
     and bytes grow in proportion. So does the number of files, unless all processes share them.
     Request sizes and times stay.
-
-    Parameters
-    ----------
-    phases : sequence of Phase
-        The phases of one run.
-    processes : int
-        The new number of processes.
 
     Returns
     -------

@@ -29,8 +29,6 @@ def placed_nodes(phase: Phase, nodes: int | None) -> int | None:
 
     Parameters
     ----------
-    phase : Phase
-        The phase.
     nodes : int or None
         Compute nodes of the job, if they are known. Where several nodes share a host name, the
         trace has more processes on one of them than the job.
@@ -43,15 +41,6 @@ def placed_nodes(phase: Phase, nodes: int | None) -> int | None:
 
 def limits_of(phase: Phase, nodes: int | None, curves: Iterable[Curve]) -> Limits:
     """Find the most MiB/s of an uneven phase by number of I/O nodes; empty if nothing limits it.
-
-    Parameters
-    ----------
-    phase : Phase
-        The phase.
-    nodes : int or None
-        Compute nodes of the job, if they are known.
-    curves : iterable of Curve
-        The measured curves of a system.
 
     Returns
     -------

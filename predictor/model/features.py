@@ -41,8 +41,6 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
 
     Parameters
     ----------
-    config : IorConfig
-        A configuration that either reads or writes.
     stonewalled : bool
         Whether a time limit ended its runs before they moved all bytes.
 

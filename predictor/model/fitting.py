@@ -72,11 +72,6 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     curves : sequence of Curve
         At least one curve; at most some hundred, because the time grows with the cube of their
         number.
-
-    Returns
-    -------
-    Model
-        The fitted and calibrated model.
     """
     rows, io_nodes, logarithms = measurements(curves)
     usual = _usual(rows)
@@ -217,8 +212,6 @@ def _known_deviations(
     -------
     deviations : array
         Deviation of each predicted run, in standard deviations.
-    cells : int
-        Number of cells that these runs are in.
     """
     _, cell = np.unique(places, axis=0, return_inverse=True)
     order = np.random.default_rng(_SEED).permutation(len(cell))
@@ -245,8 +238,6 @@ class _Held:
 
     Attributes
     ----------
-    process : Conditioned
-        The process, conditioned on all runs.
     cells : array of shape (n_cells, len(FEATURES))
         The process's cells, with all features.
     of_run : array of shape (n_runs,)

@@ -133,15 +133,7 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class Conditioned:
-    """A Gaussian process that is conditioned on measured cells.
-
-    Attributes
-    ----------
-    parameters : Hyperparameters
-        The hyperparameters.
-    cells : Cells
-        The measured cells.
-    """
+    """A Gaussian process that is conditioned on measured cells."""
 
     parameters: Hyperparameters
     cells: Cells
@@ -213,11 +205,6 @@ class Conditioned:
         ----------
         groups : array of shape (n_cells,)
             The group of each cell.
-
-        Returns
-        -------
-        Posterior
-            The prediction for each cell. Covariances of cells in different groups are 0.
         """
         p, places, mean = self.parameters, self.cells.X, self.cells.mean.copy()
         doubt = np.zeros((len(mean), len(mean)))
@@ -246,8 +233,6 @@ def condition(parameters: Hyperparameters, X: Array, y: Array) -> Conditioned:
 
     Parameters
     ----------
-    parameters : Hyperparameters
-        The hyperparameters.
     X : array of shape (n_measurements, n_features)
         The features; equal rows are repetitions of one cell.
     y : array of shape (n_measurements,)

@@ -40,16 +40,10 @@ class MeasurementSummary:
 
     Attributes
     ----------
-    system : str
-        The system.
     engine : str or None
         The program whose measurements are used; None if nothing was measured.
-    engines : tuple of str
-        All engines that measured on the system.
     state : str
         `state_of` the measurements; empty if the engine measured nothing.
-    rows : tuple of Measured
-        The configurations that the engine measured.
     model : Model or None
         The model; None if it must be fitted first.
     """

@@ -66,8 +66,6 @@ def learned(standard: Hyperparameters, names: Sequence[str]) -> Prior:
 
     Parameters
     ----------
-    standard : Hyperparameters
-        How features and targets are standardised.
     names : sequence of str
         The names of the features. Those that did not differ there have the `weak` prior.
 
@@ -91,17 +89,7 @@ def learned(standard: Hyperparameters, names: Sequence[str]) -> Prior:
 
 
 class Learned(NamedTuple):
-    """Logarithms of the hyperparameters of a system, in the units of features and targets.
-
-    Attributes
-    ----------
-    trend : mapping of str to float
-        By the name of the feature.
-    lengths : mapping of str to list of float
-        By the name of the feature: for the trend and each component.
-    weights : list of float
-        For each component.
-    """
+    """Logarithms of the hyperparameters of a system, in the units of features and targets."""
 
     trend: Mapping[str, float]
     lengths: Mapping[str, Sequence[float]]

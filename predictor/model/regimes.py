@@ -38,8 +38,6 @@ def large_requests(
         Its number of I/O nodes.
     logarithms : array of shape (n_runs,)
         The logarithm of its bandwidth.
-    smallest_gap : float
-        Powers of two; nearer request sizes count as one.
 
     Returns
     -------

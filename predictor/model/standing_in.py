@@ -58,15 +58,7 @@ def doubt_about(differences: Iterable[Difference]) -> float:
 
 
 def taught(config: IorConfig, name: str) -> Taught:
-    """Name what a benchmark teaches a model about a property: its value, and where it counts.
-
-    Parameters
-    ----------
-    config : IorConfig
-        A configuration of one operation.
-    name : str
-        "fsync", "order" or "conditions".
-    """
+    """Name what a benchmark teaches a model about a property: its value, and where it counts."""
     its = properties(config)
     if name == "order":
         return name, config.operation, config.api, str(config.collective), its.order

@@ -60,8 +60,6 @@ class Shown:
 
     Attributes
     ----------
-    system, engine, fitted_at : str
-        As stored.
     status : str
         "current", "outdated" (the measurements have changed since) or "unreadable" (written by
         another version of ioncast). The next prediction fits a model again that is not current.

@@ -45,15 +45,9 @@ class Scores:
 
     Attributes
     ----------
-    cell_error : float
-        Mean over cells of |predicted - measured mean| / measured mean.
-    median_error : float
-        Median over configurations of the mean of their cells, without small configurations.
     regret : float
         Mean over configurations of the share of bandwidth that is lost with the number of I/O
         nodes predicted best.
-    patterns : int
-        Number of configurations.
     small_patterns : int
         Number of small configurations: they move less than 1 % of the mean bytes of all. A run of
         a few requests measures the start of a program, so its error can be thousands of percent.
@@ -87,21 +81,13 @@ class Model:
     widening : mapping of str to (float, float)
         By size: the additional variance of the logarithm of bandwidth of configurations whose size
         was not measured, between measured ones, and smaller or larger than all.
-    tails : tuple of float
-        Equally likely absolute deviations of a run, in standard deviations.
     known_factor : float
         Factor of standard deviations so that p10 to p90 hold four of five runs, for measured
         configurations.
-    new_factors : mapping of int to float
-        The same for other configurations, by number of I/O nodes.
     factors_of_processes : mapping of int to float
         By which these factors are larger for the number of processes of a configuration.
-    unmeasured_factor : float
-        The same for numbers of I/O nodes that were not measured with any configuration.
     scores : Scores or None
         Errors on held-back configurations; None if too few were measured.
-    measurements, configurations : int
-        Numbers of measurements and configurations that it was fitted to.
     """
 
     features: tuple[str, ...]
@@ -274,23 +260,11 @@ class Knowledge:
         With unmeasured numbers of I/O nodes between measured ones, the mean is that of the model
         and of the interpolation; the doubt is that of the model.
 
-        Parameters
-        ----------
-        matches : sequence of Match
-            The configurations and their nearest benchmarks; each must have one.
-        io_nodes : sequence of int
-            The numbers of I/O nodes, at least one.
-
         Returns
         -------
         Posterior
             The natural logarithms of MiB/s for the first match with all `io_nodes`, then for the
             second, and so on.
-
-        Raises
-        ------
-        AssertionError
-            If there is no model.
         """
         rows = np.array([self._row(found) for found in matches])
         steps, are_new = self._unmeasured(matches, rows)
@@ -404,11 +378,6 @@ def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Arr
     Cells with two modes are left out if there are others, because their mean and scatter tell
     nothing about neighbouring cells.
 
-    Parameters
-    ----------
-    curves : iterable of Curve
-        Measured curves of one engine.
-
     Returns
     -------
     patterns : array of shape (n, len(SIZES) + len(FLAGS))
@@ -438,8 +407,6 @@ def widened(variances: tuple[float, float], gaps: Array, is_inside: NDArray[np.b
 
     Parameters
     ----------
-    variances : (float, float)
-        For sizes between measured ones, and for smaller or larger ones.
     gaps, is_inside : array
         From `gaps`.
     """

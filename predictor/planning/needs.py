@@ -41,18 +41,10 @@ class Need:
 
     Attributes
     ----------
-    config : IorConfig
-        The configuration.
     wanted : Wanted or None
         Its use by applications; None if a campaign asks for it.
-    known : str
-        "measured" (every cell), "partly measured", "interpolated", "model" or "unknown".
     error : float
         Expected relative error of its present curve, 0 to 1.
-    missing : int
-        Number of cells with fewer repetitions than asked for.
-    seconds : float
-        Expected duration of its runs.
     """
 
     config: IorConfig
@@ -81,8 +73,6 @@ def wanted_of(
 
     Parameters
     ----------
-    jobs : iterable of Extraction
-        The phases of each job.
     nodes : callable
         Tells the compute nodes of a configuration from those that the log names, and its number of
         processes.

@@ -34,16 +34,8 @@ class Plan:
 
     Attributes
     ----------
-    platform : Platform
-        The platform.
     campaign : Campaign
         The campaign of the user; without configurations if the plan is for applications.
-    engine : str
-        The program that will measure.
-    wanted : mapping of IorConfig to Wanted or None
-        All configurations that are asked for.
-    open : sequence of Need
-        The configurations that can be run on the platform and should be.
     chosen : sequence of Need
         The configurations of `open` that fit into the budget.
     """
@@ -119,19 +111,7 @@ def make_plan(
     budget_s: float | None,
     only_open: bool,
 ) -> Plan:
-    """Choose the benchmarks to run.
-
-    Parameters
-    ----------
-    platform, campaign, engine, wanted
-        As in `Plan`.
-    knowledge : Knowledge
-        The present curves and model of the system.
-    budget_s : float or None
-        Seconds that the runs may take; None for no limit.
-    only_open : bool
-        Whether to leave out configurations that are known well enough.
-    """
+    """Choose the benchmarks to run."""
     needs = needs_of(
         possible_on(platform, engine, wanted),
         knowledge,

@@ -97,8 +97,6 @@ def compare(expected: Mapping[int, Expected], reruns: Reruns) -> Comparison:
 
     Parameters
     ----------
-    expected : mapping of int to Expected
-        The prediction by number of I/O nodes.
     reruns : mapping of int to sequence of float
         Measured bandwidths in MiB/s. Reruns without a prediction count only for the highest
         measured mean.

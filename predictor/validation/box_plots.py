@@ -37,17 +37,11 @@ class Series:
 
     Attributes
     ----------
-    name : str
-        Name in the legend.
-    values : mapping of int to sequence of float
-        Values by number of I/O nodes.
     colour : str
         Colour as CSS writes it. Series also differ by `symbol` and `is_filled`, because prints
         may have no colours.
     symbol : str
         Plotly's name of the symbol of a value; empty to draw no values.
-    is_filled : bool
-        Whether the boxes are filled.
     is_bandwidth : bool
         Whether the values are bandwidths; only these have outliers.
     """

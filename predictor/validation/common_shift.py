@@ -38,14 +38,8 @@ class Shift:
 
     Attributes
     ----------
-    system : str
-        The system.
     since : str
         The date in UTC of the first run that differs: 2026-11-20.
-    programs, watched : int
-        Number of programs that agree, and of all that ran before and after.
-    ratio : float
-        Geometric mean of observed / expected bandwidth of the runs that differ.
     """
 
     system: str
@@ -98,11 +92,6 @@ class _Change:
 
 def common_shifts(rows: Iterable[JoinedOutcome]) -> list[Shift]:
     """Find shifts that began in several independent applications at about the same time.
-
-    Parameters
-    ----------
-    rows : iterable of JoinedOutcome
-        Outcomes of any systems.
 
     Returns
     -------

@@ -21,10 +21,6 @@ class Chart:
 
     Attributes
     ----------
-    average : float
-        The exponentially weighted moving average, in standard deviations of a value.
-    limit : float
-        The average stays between -limit and limit as long as chance alone moves it.
     since : int or None
         Index of the value with which the average last crossed the limit; None if it is within.
     """
@@ -99,8 +95,6 @@ class Alarm:
         Index of the value with which the average crossed the limit.
     ends : int or None
         Index of the value with which it came back; None if it is still beyond.
-    is_up : bool
-        Whether the values were too high.
     """
 
     begins: int

@@ -36,26 +36,14 @@ class Judged:
 
     Attributes
     ----------
-    outcome_id, decision_id : int, str
-        Ids in the database.
-    system, job_id : str
-        The system and the job's id on it.
     started : str or None
         When this run of the job started, ISO 8601; None if it is unknown.
-    application_id, executable, user : int or None, str or None, str or None
-        The application, if it is known.
     pattern : str
         The kind of I/O that moves most of the job's bytes, or `UNKNOWN`.
-    source : str
-        The source of the decision.
     decided, io_nodes : int or None, int
         Number of I/O nodes that was decided on, and that the job ran with.
-    observed_mib_s : float
-        The bandwidth of the job.
     expected : Expected or None
         The prediction with that number of I/O nodes; None if the decision has none.
-    error : float or None
-        |expected - observed| / observed.
     inside : bool or None
         Whether the observed bandwidth is in the predicted interval.
     implausible : bool
@@ -95,20 +83,12 @@ class Summary:
 
     Attributes
     ----------
-    system : str
-        The system.
     name : str
         The system, the application (`EXECUTABLE of USER`) or the source.
-    application_id : int or None
-        The application's id.
-    decisions : int
-        Number of decisions with an outcome.
     errors : Errors or None
         Their relative errors.
     coverage : float or None
         The share of outcomes in their intervals; it should be 0.8.
-    regret : float or None
-        The mean regret.
     """
 
     system: str
@@ -132,8 +112,6 @@ class ErrorsSoFar:
         The outcomes that count and have a decision, in their order.
     before_change : tuple of Judged
         The outcomes with a decision from before the newest change of their system.
-    systems, applications, sources : tuple of Summary
-        Summaries by system, by system and application, by system and source.
     worst : tuple of Judged
         The decisions with the largest errors, the largest first; at most ten.
     """
@@ -153,12 +131,8 @@ class Drift:
 
     Attributes
     ----------
-    system : str
-        The system.
     pattern : str or None
         The kind of I/O, or `UNKNOWN`; None stands for all kinds of the system together.
-    count : int
-        Number of outcomes with a prediction.
     ewma, limit : float
         The moving average of (ln observed - ln expected) / sigma, and the limit that it stays
         within as long as nothing changes (see `control_chart`).

@@ -20,11 +20,6 @@ def dunn(
     The test ranks only the runs with the same number of I/O nodes together. Their two groups make
     Dunn's test the same as the Kruskal-Wallis test that comes before it.
 
-    Parameters
-    ----------
-    benchmark, reruns : mapping of int to sequence of float
-        Bandwidths in MiB/s.
-
     Returns
     -------
     dict of int to float

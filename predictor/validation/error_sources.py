@@ -36,12 +36,6 @@ class PartForecast:
 
     Attributes
     ----------
-    kind : Kind
-        The phase's kind of I/O.
-    match : str
-        The kind of its match: "exact", "interpolated", "model" or "unknown".
-    bytes : int
-        Bytes that the part moves.
     time_s : dict of int to float
         Predicted seconds by number of I/O nodes; empty if unknown.
     """
@@ -83,10 +77,6 @@ class ErrorSources:
 
     Attributes
     ----------
-    runs : int
-        Number of reruns.
-    total : float
-        The mean of |Bw - Ba| / Ba.
     noise : float or None
         The error of the repetitions as predictions of each other; None if no cell has two.
     missing_pattern, poor_match : float
@@ -95,10 +85,6 @@ class ErrorSources:
     drift : float or None
         The growth of the error since the first rerun of each cell, if a trend is more than
         noise; None if that cannot be tested.
-    unexplained : float
-        The rest of the error.
-    trend : Drift or None
-        The trend that was tested.
     """
 
     runs: int
@@ -121,12 +107,8 @@ def explain(
 
     Parameters
     ----------
-    expected : mapping of int to Expected
-        The predicted curve.
     reruns : mapping of int to sequence of float
         Measured bandwidths in MiB/s by number of I/O nodes.
-    parts : sequence of PartForecast
-        The parts that the curve is composed of.
     times_s : mapping of int to sequence of float, optional
         Start of each rerun, in seconds since any moment; without it drift cannot be tested.
 
@@ -191,11 +173,6 @@ def pool_sources(several: Iterable[ErrorSources]) -> ErrorSources | None:
 def find_drift(reruns: Reruns, times_s: Reruns) -> Drift | None:
     """Test whether reruns became faster or slower while they ran.
 
-    Parameters
-    ----------
-    reruns, times_s : mapping of int to sequence of float
-        Bandwidths in MiB/s, and the start of each run in seconds, by number of I/O nodes.
-
     Returns
     -------
     Drift or None
@@ -247,11 +224,6 @@ def errors_by_kind(
     compared: Iterable[tuple[Sequence[PartForecast], Mapping[int, Sequence[float]]]],
 ) -> dict[Kind, tuple[float, float]]:
     """Compute the mean error of reruns by the kinds of their phases.
-
-    Parameters
-    ----------
-    compared : iterable of (sequence of PartForecast, mapping of int to sequence of float)
-        For each application its parts, and the errors of its reruns by number of I/O nodes.
 
     Returns
     -------

@@ -29,10 +29,6 @@ class Explained:
 
     Attributes
     ----------
-    headline : str
-        The decision, or that there is no decision.
-    sentences : tuple of str
-        The reason, the basis, the predicted bandwidth, and the bandwidth that the job got.
     implausible : bool
         Whether the measured bandwidth is too high to be true (see
         `predictor.learning.plausible`).
@@ -44,13 +40,7 @@ class Explained:
 
 
 def explain_entry(entry: JobEntry) -> Explained:
-    """Say why a job got its number of I/O nodes, and what bandwidth it got.
-
-    Parameters
-    ----------
-    entry : JobEntry
-        The job's decision, outcome or run.
-    """
+    """Say why a job got its number of I/O nodes, and what bandwidth it got."""
     decided, got = entry.decision, _got(entry)
     curve = decided.curve if decided else ()
     implausible = got is not None and is_implausible_beside(got[1], got[0], curve)

@@ -21,13 +21,6 @@ def monthly_errors(
     ----------
     judged : iterable of Judged
         Outcomes with their decisions; those without an expected bandwidth do not count.
-    expired : iterable of MonthlyErrors
-        Sums of other outcomes, which are added.
-
-    Returns
-    -------
-    list of MonthlyErrors
-        By system, newest month first.
     """
     parts: dict[tuple[str, str], list[MonthlyErrors]] = defaultdict(list)
     for each in (*expired, *_single(judged)):

@@ -27,20 +27,6 @@ Forecast = Callable[[Sequence[Phase]], Prediction]
 def check_logs(applications: Sequence[str], logs: Mapping[str, object], where: str) -> list[str]:
     """Check that each application with reruns has a log; warn of logs without reruns.
 
-    Parameters
-    ----------
-    applications : sequence of str
-        The applications with reruns.
-    logs : mapping of str to object
-        The log of each application, which is not used.
-    where : str
-        Name of the file with the reruns.
-
-    Returns
-    -------
-    list of str
-        A warning for each log without reruns.
-
     Raises
     ------
     InputError
@@ -113,14 +99,8 @@ def compare_with_reruns(
 
     Parameters
     ----------
-    reruns : sequence of Rerun
-        The application's reruns, at least one.
-    prediction : Prediction
-        The prediction.
     parts : sequence of PartForecast
         The predictions of its parts (see `part_forecasts`).
-    explained : bool
-        Whether to split the error by its sources.
     """
     expected = {
         point.io_nodes: Expected(

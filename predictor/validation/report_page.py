@@ -115,8 +115,6 @@ def write_html(
         The results of each application; at least one.
     path : str or Path
         The file to write, about 5 MB, most of it Plotly. A failure leaves the old file.
-    system : str
-        The system.
     warnings : sequence of str
         Limits of the results, a sentence each.
 

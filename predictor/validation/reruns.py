@@ -29,14 +29,8 @@ class Rerun:
 
     Attributes
     ----------
-    application : str
-        Name of the application.
     io_nodes, repetition : int
         Number of I/O nodes, and number of the run among those with as many.
-    bandwidth_mib_s : float
-        Measured bandwidth.
-    started : datetime or None
-        Start of the run, if it is known.
     phases_mib_s : tuple of float
         Bandwidth of each of its phases in their order; empty if it is not known.
     """

@@ -70,19 +70,11 @@ class Validated:
 
     Attributes
     ----------
-    application : str
-        Its name.
-    expected : mapping of int to Expected
-        The predicted curve.
     reruns : mapping of int to sequence of float
         Measured bandwidths in MiB/s by number of I/O nodes.
-    parts : tuple of PartForecast
-        The parts that the curve is composed of.
     benchmark : mapping of int to sequence of float
         The repetitions of the parts' benchmarks, combined (see `composed_repetitions`); empty if
         a part has no benchmark.
-    prediction, floor : Comparison
-        The prediction compared with the reruns, and the reruns with each other.
     errors_of_halves : mapping of int to sequence of float
         Errors of random halves of the reruns, by number of I/O nodes (see `errors_of_halves`).
     dunn_p_values : mapping of int to float

@@ -29,20 +29,8 @@ def validate_applications(
 
     Parameters
     ----------
-    frontend : Frontend
-        The command line or Python.
-    reruns : sequence of Rerun
-        The reruns of all applications.
-    jobs : mapping of str to Extraction
-        The earlier run of each application that has reruns.
-    system : str
-        The system that the reruns ran on.
     nodes : int, optional
         Compute nodes of the jobs; by default those that each log names.
-    engine : str, optional
-        The program whose benchmarks to use.
-    explained : bool
-        Whether to split the errors by their sources.
 
     Returns
     -------

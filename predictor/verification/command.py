@@ -32,13 +32,6 @@ def verified_here(
 ) -> list[Verified]:
     """Verify the benchmarks of a run's phases on this machine, and store the fidelities if asked.
 
-    Parameters
-    ----------
-    run, phases, extraction, nodes
-        As for `verify`.
-    settings : VerifySettings
-        The user's settings.
-
     Raises
     ------
     IoncastError

@@ -55,8 +55,6 @@ class Facts:
         Bytes between a POSIX request and the next one, if most requests have the same gap.
     unaligned : float or None
         Share of the POSIX requests that do not begin at a block of the file system.
-    block_bytes : int or None
-        Size of such a block.
     fsync : str or None
         "none", "end" or "each" (see `Phase`).
     opens : float or None

@@ -29,14 +29,8 @@ class Aspect:
 
     Attributes
     ----------
-    name : str
-        The property.
-    phase, benchmark : float or str
-        Its values.
     agreement : float
         1 if the values agree, less if they differ; never 0.
-    sentence : str
-        Both values in words.
     """
 
     name: str
@@ -53,13 +47,7 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """A phase, or a part of it, compared with the run of its benchmark.
-
-    Attributes
-    ----------
-    aspects : tuple of Aspect
-        The properties that both logs tell.
-    """
+    """A phase, or a part of it, compared with the run of its benchmark."""
 
     aspects: tuple[Aspect, ...]
 
@@ -103,18 +91,12 @@ class _Rule:
 
     Attributes
     ----------
-    name : str
-        The property.
     sentence : str
         A sentence with places for both values.
     weight : float
         The share of the bandwidth that a difference of 1 may cost.
-    difference : callable
-        Computes the difference of two values, from 0 to 1.
     value : callable
         Looks the value up; None if the log does not tell.
-    shown : callable
-        Writes a value in words.
     """
 
     name: str

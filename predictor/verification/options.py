@@ -66,8 +66,6 @@ class VerifySettings:
 
     Attributes
     ----------
-    platform, work_dir, darshan_lib, system, location : str or None
-        Platform file, folder for runs, Darshan's library, system and database.
     time_limit_s : int
         The longest time of a run, in seconds.
     """

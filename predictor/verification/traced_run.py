@@ -96,13 +96,7 @@ class _Shell:
     where: str
 
     def run(self, command: str, environment: Mapping[str, str]) -> str:
-        """Run a command to its end, and return what it printed.
-
-        Raises
-        ------
-        IoncastError
-            If it fails, or has not ended after the time limit.
-        """
+        """Run a command to its end, and return what it printed."""
         output = self.folder / "said"
         with output.open("wb") as file, signals.noted() as asked_to_stop:
             process = subprocess.Popen(  # noqa: S603 - the user's launcher and programs

@@ -27,12 +27,6 @@ class Verified:
 
     Attributes
     ----------
-    phase : int
-        The number of the phase in the run.
-    part : Part
-        The requests of one size.
-    config : IorConfig
-        The benchmark that does the same I/O.
     fidelity : Fidelity or None
         The comparison; None if this machine cannot run the benchmark.
     hindrances : tuple of str
@@ -64,28 +58,6 @@ def verify(
 
     Parts with the same benchmark share its run. Nothing runs before it is known which benchmarks
     can run.
-
-    Parameters
-    ----------
-    run : Run
-        The logs of the run.
-    phases : sequence of Phase
-        The phases that `extract_run` found in them.
-    settings : ExtractionSettings
-        The settings of this extraction.
-    nodes : int or None
-        Compute nodes of the job, if they are known.
-    measure : callable
-        Runs benchmarks and yields the facts of the log of each, as `facts_of_runs` does.
-    hindrances : callable
-        Lists the reasons why a benchmark cannot run, such as `Machine.hindrances`.
-
-    Raises
-    ------
-    InputError
-        If no benchmark can run.
-    IoncastError
-        If a run fails.
     """
     parts = [
         (index, part, configuration(phase, part, nodes), facts.of_part(part))

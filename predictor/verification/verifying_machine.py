@@ -37,12 +37,6 @@ class Machine:
 
     Attributes
     ----------
-    platform : Platform
-        Launcher, folder of the test files and limits.
-    ior : str
-        IOR's program.
-    darshan : str
-        Path of Darshan's library.
     is_described : bool
         Whether a platform file describes the machine. Otherwise all processes run here.
     """
@@ -87,13 +81,7 @@ class Machine:
         ]
 
     def check(self, configs: Sequence[IorConfig], warn: Callable[[str], None]) -> None:
-        """Check that the launcher starts the processes of some configurations, with IOR.
-
-        Raises
-        ------
-        InputError
-            The first problem; `warn` is called with the others.
-        """
+        """Check that the launcher starts the processes of some configurations, with IOR."""
         cells = [self.cell(config) for config in configs]
         problems = problems_before(self.platform, "ior", self.ior, cells, warn)
         for problem in problems[1:]:
@@ -107,18 +95,9 @@ def find_machine(platform_file: str | None, work_dir: str | None, library: str |
 
     Parameters
     ----------
-    platform_file : str or None
-        The platform file; None for this machine, with mpiexec and IOR from the PATH.
     work_dir : str or None
         The folder in which each run gets a folder of its own; None for that of the platform
         file, or the folder of temporary files.
-    library : str or None
-        Path of Darshan's library; None to look for it.
-
-    Raises
-    ------
-    InputError
-        If IOR or the library is missing, or the platform file or the folder is not valid.
     """
     folder = None if work_dir is None else checked_directory(str(Path(work_dir).absolute()))
     if platform_file is None:

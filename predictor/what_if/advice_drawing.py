@@ -22,10 +22,6 @@ def traces(
 
     Parameters
     ----------
-    today, then : sequence of Point
-        The curves.
-    colours, changed : Colours
-        The colours of today's curve and of the changed one.
     name : str
         The name of today's curve, from `advice_words.name_of_today`.
     """

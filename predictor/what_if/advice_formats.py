@@ -27,15 +27,7 @@ _MOST_LINES = 6
 
 
 def to_text(advised: Advised, emphasised: Callable[[str], str] = str) -> str:
-    """Show advice to people: today, a table of what is known, and the benchmarks that lack.
-
-    Parameters
-    ----------
-    advised : Advised
-        The advice.
-    emphasised : callable
-        Marks the most important line.
-    """
+    """Show advice to people: today, a table of what is known, and the benchmarks that lack."""
     blocks = [today_in_words(advised.today)]
     if known := list(rows(advised)):
         table = tabulate(known, headers="keys", disable_numparse=True)

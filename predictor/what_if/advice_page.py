@@ -39,8 +39,6 @@ def write_advice(advised: Advised, path: str | Path) -> None:
 
     Parameters
     ----------
-    advised : Advised
-        The advice.
     path : str or Path
         The file to write; about 5 MB with curves, most of it Plotly.
 

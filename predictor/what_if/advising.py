@@ -39,8 +39,6 @@ class Advice:
     ----------
     keys : tuple of str
         The pieces of advice (`predictor.what_if.attempts.NAMES`).
-    codes : tuple of str
-        The checks that ask for it.
     verdict : str
         "faster" or "slower"; "unsure" if the interval of the saved seconds contains 0; "not known"
         without a basis.
@@ -75,8 +73,6 @@ class Advised:
 
     Attributes
     ----------
-    today : Prediction
-        The prediction of the run as it is.
     advice : tuple of Advice
         In the order of `VERDICTS`, of each the largest expected gain first.
     """
@@ -97,14 +93,6 @@ def advise(
 
     Parameters
     ----------
-    frontend : Frontend
-        The command line or the service.
-    asked : Asked
-        The question, as for a prediction.
-    found : Extraction
-        The phases of the run.
-    hints : Hints
-        The results of its checks.
     buffer_bytes : int, optional
         The size of larger requests; by default a measured one.
 
@@ -141,14 +129,6 @@ def try_all(
 
     Parameters
     ----------
-    phases : sequence of Phase
-        The phases of the run.
-    knowledge : Knowledge
-        The curves and the model of the system.
-    attempts : iterable of Attempt
-        The advice that changes phases.
-    hints : Hints
-        The results of the run's checks.
     asked : Asked
         The question; its compute nodes are those of the job, or None.
     """

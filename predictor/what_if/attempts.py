@@ -67,8 +67,6 @@ class Hints:
 
     Attributes
     ----------
-    codes : frozenset of str
-        The codes of the checks that found something.
     kept : mapping of FilesOfKind to float
         The share of the bytes that would be left if each byte moved once; 1 for all others.
     """
@@ -93,10 +91,6 @@ class Attempt:
 
     Attributes
     ----------
-    keys : tuple of str
-        The pieces of advice.
-    codes : tuple of str
-        The checks that ask for them.
     phases : tuple of Phase
         All phases of the run; those that the advice does not concern are unchanged.
     """

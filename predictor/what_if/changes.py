@@ -19,8 +19,6 @@ def larger(phase: Phase, request_bytes: int) -> Phase:
 
     Parameters
     ----------
-    phase : Phase
-        The phase.
     request_bytes : int
         The size. Requests are smaller if a process moves fewer bytes to a file.
     """

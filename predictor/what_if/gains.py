@@ -51,11 +51,6 @@ def decided(prediction: Prediction) -> Point | None:
 def saved_seconds(today: Prediction, then: Prediction) -> Span | None:
     """Compute the seconds that a run saves, each version with its own decision.
 
-    Parameters
-    ----------
-    today, then : Prediction
-        The run and its changed version, predicted together.
-
     Returns
     -------
     Span or None

@@ -33,12 +33,6 @@ def aggregators_of(
         The collective rows; some may be pieces of a file.
     group : ndarray of int64
         The group of each row.
-    layers : Layers
-        The calls of their files.
-    run : Run
-        The run of the rows.
-    traced : Traced
-        The traced requests to the files.
 
     Returns
     -------

@@ -24,14 +24,8 @@ def fsyncs_of(file_phases: FilePhases, group: Ints, run: Run, threshold: float) 
 
     Parameters
     ----------
-    file_phases : FilePhases
-        The rows; some may be pieces of a file.
     group : ndarray of int64
         The group of each row.
-    run : Run
-        The run of the rows.
-    threshold : float
-        The share by which a number of calls may differ from the expected one.
 
     Returns
     -------

@@ -36,8 +36,6 @@ class Layers:
     ----------
     mpiio, posix : FilePhases
         The rows of `merge_ranks`, not split at pauses.
-    streams : Streams
-        The POSIX streams of the files.
     has_view : ndarray of bool
         Whether a file view may spread a request over the file.
     has_idle : ndarray of bool
@@ -160,12 +158,8 @@ def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> Orders:
 
     Parameters
     ----------
-    layers : Layers
-        The calls of both layers.
     aggregators : ndarray of int64
         The number of processes that made the POSIX calls of each row; -1 if it is not known.
-    threshold : float
-        The share of requests that may be out of order.
     """
     mpiio, posix = layers.mpiio, _with_fewer_firsts(layers)
     has_idle = layers.has_idle | ((aggregators >= 0) & (aggregators < mpiio.processes))

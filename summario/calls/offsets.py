@@ -27,8 +27,6 @@ class Largest(NamedTuple):
     ----------
     process_bytes, node_bytes : int or None
         The bytes of the process and of the compute node that moves most.
-    nodes : int or None
-        The number of compute nodes that took part.
     """
 
     process_bytes: int | None = None
@@ -49,8 +47,6 @@ class Loads:
         The row, the process and its bytes.
     host : ndarray of int32
         The number of its compute node.
-    has_hosts : bool
-        Whether all compute nodes have names.
     is_whole : ndarray of bool
         For each row whether the trace has all of its requests.
     """
@@ -109,13 +105,6 @@ def told_by_trace(file_phases: FilePhases, run: Run) -> Told:
     """Replace the order and the request sizes of rows by those of their traced requests.
 
     A row whose requests were not all traced keeps its counters, and a warning counts such files.
-
-    Parameters
-    ----------
-    file_phases : FilePhases
-        The rows, split at pauses.
-    run : Run
-        The run of the rows, with a trace.
     """
     traced = traced_requests(run, np.unique(file_phases.file_id))
     row = _rows_of(file_phases, traced)

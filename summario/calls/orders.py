@@ -31,16 +31,8 @@ def below_of(
 
     Parameters
     ----------
-    file_phases : FilePhases
-        Rows of all apis; some may be pieces of a file.
     group : ndarray of int64
         The group of each row.
-    run : Run
-        The run of the rows.
-    streams : Streams
-        All streams of the run.
-    threshold : float
-        The share of requests that may be out of order, and of bytes in another order.
     """
     groups = int(group.max()) + 1
     of_mpiio = file_phases.api == APIS.index("MPIIO")

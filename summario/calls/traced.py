@@ -20,8 +20,6 @@ class Traced:
 
     Parameters
     ----------
-    run : Run
-        The run.
     files : ndarray of uint64
         The record ids of the files.
     """

@@ -142,16 +142,6 @@ def lustre_components_of(log: DarshanLog) -> LustreComponents:
 
     Damage never raises an error, because the layouts are no part of the I/O itself: records behind
     a break of the data, and records with impossible numbers, are left out with a warning.
-
-    Parameters
-    ----------
-    log : DarshanLog
-        A log that was read with the module "LUSTRE".
-
-    Returns
-    -------
-    LustreComponents
-        Empty for a log without this module.
     """
     version = log.header.module_versions.get(_MODULE, _NEWEST_VERSION)
     data, warnings = log.traces.get(_MODULE, b""), []
@@ -193,10 +183,6 @@ def _record_positions(data: bytes, byte_order: str, version: int) -> tuple[array
     -------
     positions : array of int
         Where the records with stripes or components begin. Others have no layout.
-    records : int
-        The number of all records.
-    end : int
-        Where the last record ends.
     """
     # The last two words of a head have the numbers of components (version 2) and of stripes.
     counts_at = struct.Struct(f"{byte_order}2q").unpack_from

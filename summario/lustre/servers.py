@@ -45,8 +45,6 @@ def bytes_of_servers(
 
     Parameters
     ----------
-    components : LustreComponents
-        The layouts of the files.
     file_id, offset, length : ndarray, shape (segments,)
         The segments. The answer has up to `stripe_count` rows for each, so millions of segments
         of files with thousands of stripes belong in several calls.

@@ -39,14 +39,8 @@ def why_no_phases(
 
     Parameters
     ----------
-    log : DarshanLog
-        The log.
-    streams : Streams or None
-        All its streams; None if it has no records.
     system_files : ndarray of uint64
         The record ids of files that are left out; empty if system files count.
-    settings : ExtractionSettings
-        The settings of the extraction.
     """
     ids = np.zeros(0, np.uint64) if streams is None else streams.file_id
     of_system = is_among(ids, system_files)

@@ -37,13 +37,6 @@ def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extract
     ----------
     log : DarshanLog
         A log from `summario.reading.log.read_log`.
-    settings : ExtractionSettings
-        The user's choices.
-
-    Returns
-    -------
-    Extraction
-        The phases by start. The warnings begin with those of the log.
 
     Raises
     ------

@@ -149,8 +149,6 @@ class _Members:
 
     Attributes
     ----------
-    groups : int
-        The number of groups.
     row : ndarray of int64
         The row of each process.
     process : ndarray of int64

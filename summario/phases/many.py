@@ -97,10 +97,6 @@ def extract_all(
     ----------
     runs : sequence of (tuple of Source) or IoncastError
         The logs of each run, as `find_runs` returns them.
-    settings : ExtractionSettings
-        The user's choices.
-    modules : collection of str
-        The modules to read.
 
     Yields
     ------

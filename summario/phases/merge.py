@@ -97,8 +97,6 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
 
     Parameters
     ----------
-    streams : Streams
-        The streams of a run.
     nprocs : ndarray of int64
         The number of processes of each log of the run.
     """

@@ -36,15 +36,7 @@ _ALWAYS_AFFORDABLE = 4_000_000
 
 @dataclass(frozen=True)
 class SplitRows:
-    """Rows that are split at pauses.
-
-    Attributes
-    ----------
-    file_phases : FilePhases
-        The rows.
-    warnings : tuple of str
-        Sentences about pauses that may exist and that the log cannot show.
-    """
+    """Rows that are split at pauses."""
 
     file_phases: FilePhases
     warnings: tuple[str, ...] = ()

@@ -33,14 +33,8 @@ class SoundStreams:
         The streams of all files and layers that are left; none ends before its start. Streams of
         files with missing records are marked as partial. An impossible metadata time is NaN,
         unknown.
-    used : Streams
-        The streams of the chosen layer of the application's files.
     replaced : ndarray of uint64
         The files whose POSIX streams take the place of their MPI-IO streams.
-    left_out : Streams
-        All other streams that are missing.
-    lacking : frozenset of str
-        The apis whose phases lack records.
     warnings : tuple of str
         A sentence for files that were replaced, and one for records that were left out.
     """
@@ -63,14 +57,10 @@ def sound_streams(
 
     Parameters
     ----------
-    streams : Streams
-        All streams of a log.
     system_files : ndarray of uint64
         The record ids of files that do not count.
     layer : str
         The layer to choose (see `select_layer`).
-    where : str
-        The log's name, for errors.
 
     Raises
     ------

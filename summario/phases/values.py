@@ -20,8 +20,6 @@ class Part:
 
     Attributes
     ----------
-    requests : int
-        The number of requests.
     bytes : int
         The bytes of all requests together.
     """
@@ -48,8 +46,6 @@ class Phase:
         Darshan's job id, or the job's name in a table.
     start_seconds, end_seconds : float
         First and last moment of I/O.
-    operation : str
-        "read" or "write".
     rank : int or None
         The rank of the process, if only one took part.
     processes : int
@@ -58,16 +54,10 @@ class Phase:
         The number of the job's processes; None if the source does not tell.
     bytes, requests : int
         The moved bytes, and the number of read or write calls; 0 if the source does not tell.
-    io_time_seconds : float
-        The longest I/O time of a process.
-    api : str
-        "POSIX", "MPIIO" or "STDIO".
     spatiality : str
         "contiguous", "sequential" or "random"; MPI-IO: "collective" or "unknown".
     file_access : str
         "shared" or "unique".
-    n_files : int
-        Number of files.
     mode_processes : int
         The most frequent number of processes per file.
     parts : tuple of Part
@@ -75,8 +65,6 @@ class Phase:
         of requests is not known.
     partial : bool
         Whether the log lacks records of this api or of these files.
-    log : str
-        The log of the phase.
     metadata_seconds : float or None
         The longest time of a process in metadata calls (open, close, stat, seek and others) of
         the phase's files; None if the source does not tell.
@@ -178,8 +166,6 @@ class Extraction:
 
     Attributes
     ----------
-    phases : tuple of Phase
-        The phases by start.
     warnings : tuple of str
         Sentences about data that they lack.
     nodes : NodeCount or None

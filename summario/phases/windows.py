@@ -25,8 +25,6 @@ class Bins:
     moved : ndarray of int64, shape (bins,)
         Bytes moved in the bin, not 0. The first and the last bin have no length and no bytes:
         they are the beginning and the end of the heat maps.
-    bin_seconds : float
-        The width of the widest bins.
     """
 
     start: Floats
@@ -48,8 +46,6 @@ class Windows:
         a window is only used from a moment within it, the last one until such a moment.
     moved : ndarray of float64, shape (windows,)
         Moved bytes, without the bytes of files that were used in only one window.
-    bin_seconds : float
-        The width of the widest bins.
     """
 
     starts: Floats

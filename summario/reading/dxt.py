@@ -68,8 +68,6 @@ class DxtModule:
 
     Attributes
     ----------
-    records : DxtRecords
-        The usable records.
     words : ndarray of int64, shape (words,)
         The data of the module, in the byte order of the log.
     request_words : int
@@ -100,20 +98,6 @@ def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModu
 
     Damage never raises an error, because counters have the totals of all requests: records behind
     a break of the data, and records of impossible ranks, are left out with a warning.
-
-    Parameters
-    ----------
-    log : DarshanLog
-        The log.
-    api : str
-        "POSIX" or "MPIIO".
-    hosts : dict of str to int
-        The index of each host's name; new names are added.
-
-    Returns
-    -------
-    DxtModule
-        Without records if the log has no such module.
     """
     module = DXT_MODULES[api]
     newest = NEWEST_VERSIONS[module]

@@ -37,10 +37,6 @@ def values_of_files(
         The id of each value.
     wanted : ndarray of uint64, shape (files,)
         The ids to look up.
-    combine : numpy.ufunc
-        Such as `numpy.add`, `numpy.minimum` or `numpy.fmax`.
-    without : float
-        The value of an id without values.
 
     Examples
     --------

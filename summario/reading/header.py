@@ -77,22 +77,7 @@ class Header:
 
 
 def parse_header(blob: bytes, where: str) -> Header:
-    """Decode the header at the start of a log.
-
-    Parameters
-    ----------
-    blob : bytes
-        The first `MAX_HEADER_BYTES` of the file, or all of it.
-    where : str
-        The file's name, for errors.
-
-    Raises
-    ------
-    InputError
-        When this is not a Darshan log, or a log of an unknown version or compression.
-    DamagedLogError
-        When the file ends within the header.
-    """
+    """Decode the header at the start of a log."""
     if (old := _OF_DARSHAN_1_AND_2.match(blob)) is not None:
         raise InputError(
             f"Darshan {old[1].decode()} wrote this log, which only its own tools read",

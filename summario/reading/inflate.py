@@ -54,22 +54,6 @@ def inflate(region: bytes, method: int, max_bytes: int) -> Iterator[bytes]:
     ----------
     region : bytes
         The compressed bytes. Each process that wrote to the region wrote one stream.
-    method : int
-        The compression method in the header, for which `can_inflate` is true.
-    max_bytes : int
-        The most bytes of all streams together.
-
-    Yields
-    ------
-    bytes
-        The content of each stream. Its checksum is right.
-
-    Raises
-    ------
-    InflateError
-        When a stream is damaged or ends too early.
-    TooLargeError
-        When there are more than `max_bytes`.
     """
     rest = memoryview(region)
     while rest:

@@ -45,19 +45,10 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
 
     Parameters
     ----------
-    header : Header
-        The log's header.
     region : bytes
         All bytes between the header and the next region, compressed. Some MPI-IO libraries
         write zeros in front of the stream. Darshan's own reader stops there; this function
         skips them.
-    where : str
-        The file's name, for errors.
-
-    Raises
-    ------
-    DamagedLogError
-        When the record is damaged, or another stream stands beside it.
     """
     try:
         streams = list(inflate(region.lstrip(b"\0"), header.compression, _MAX_JOB_BYTES))

@@ -35,12 +35,8 @@ class Layout:
 
     Attributes
     ----------
-    counters : tuple of str
-        The counters' names in their order.
     leading : tuple of str
         Names of the words before the counters, such as `FILE_ID`.
-    trailing : int
-        Words behind the counters, such as the ids of a DAOS container.
     """
 
     counters: tuple[str, ...]

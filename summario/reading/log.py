@@ -53,10 +53,6 @@ class DarshanLog:
 
     Attributes
     ----------
-    path : str
-        The file.
-    job : Job
-        The job record.
     records : dict of str to Records
         The records by module, for the modules with counters that were read.
     traces : dict of str to bytes
@@ -64,8 +60,6 @@ class DarshanLog:
         host names.
     names : dict of int to str
         The path of each record id; some ids have no path.
-    header : Header
-        The header of the file.
     warnings : tuple of str
         Sentences about partial and unreadable modules.
     """
@@ -86,8 +80,6 @@ def read_log(
 
     Parameters
     ----------
-    path : str or Path
-        The file.
     max_bytes : int
         The most bytes that the log may hold, compressed or not.
     modules : collection of str

@@ -56,8 +56,6 @@ def numbered_names(fields: NDArray[np.int64], numbers: dict[str, int]) -> NDArra
     ----------
     fields : ndarray of int64, shape (names, words)
         The fields, in the byte order of the log.
-    numbers : dict of str to int
-        The number of each name; new names are added.
 
     Returns
     -------

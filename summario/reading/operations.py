@@ -43,8 +43,6 @@ class Operations:
         Seconds since the job's start; no end is before its start.
     host : ndarray of int32
         Index into `hosts`.
-    hosts : tuple of str
-        The names of the compute nodes.
     warnings : tuple of str
         Sentences about requests that are missing or left out.
     """
@@ -84,8 +82,6 @@ def operations_of(log: DarshanLog, file_ids: NDArray[np.uint64] | None = None) -
 
     Parameters
     ----------
-    log : DarshanLog
-        The log.
     file_ids : ndarray of uint64, optional
         Decode only requests to these files.
 

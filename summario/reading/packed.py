@@ -17,24 +17,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def unpacked(file: IO[bytes], where: str, max_bytes: int) -> IO[bytes]:
-    """Decompress a file that gzip wrote, whatever its name is; return any other as it is.
-
-    Parameters
-    ----------
-    file : file of bytes
-        The file, at its start.
-    where : str
-        The file's name, for errors.
-    max_bytes : int
-        The most bytes that the log may have.
-
-    Raises
-    ------
-    InputError
-        When gzip's content is not a Darshan log.
-    DamagedLogError
-        When gzip's data are damaged, or the log has more than `max_bytes`.
-    """
+    """Decompress a file that gzip wrote, whatever its name is; return any other as it is."""
     is_packed = file.read(len(_GZIP)) == _GZIP
     packed_bytes = file.seek(0, os.SEEK_END)
     file.seek(0)

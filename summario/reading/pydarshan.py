@@ -50,11 +50,6 @@ class MissingPyDarshanError(InputError):
 def library_path(purpose: str) -> str:
     """Find libdarshan-util, the library in PyDarshan's wheel, without importing PyDarshan.
 
-    Parameters
-    ----------
-    purpose : str
-        The work that needs it, for the error.
-
     Raises
     ------
     MissingPyDarshanError
@@ -69,18 +64,7 @@ def library_path(purpose: str) -> str:
 
 
 def import_pydarshan(purpose: str) -> Any:
-    """Import PyDarshan, which takes a second.
-
-    Parameters
-    ----------
-    purpose : str
-        The work that needs it, for the error.
-
-    Raises
-    ------
-    MissingPyDarshanError
-        When it is not installed.
-    """
+    """Import PyDarshan, which takes a second."""
     try:
         return import_module("darshan")
     except (ImportError, RuntimeError) as error:

@@ -78,23 +78,8 @@ def parse_records(
 
     Parameters
     ----------
-    module : str
-        One of `summario.reading.layouts.COUNTER_MODULES`.
     data : ndarray of uint8
         The module's records.
-    header : Header
-        The log's header.
-    nprocs : int
-        Processes of the job.
-    where : str
-        The log's name, for errors.
-
-    Raises
-    ------
-    InputError
-        When the version of the records is not known.
-    DamagedLogError
-        When the data are not whole records, or a rank is impossible.
     """
     version = header.module_versions[module]
     layout = layout_of(module, version)

@@ -46,8 +46,6 @@ class ComputeNodes:
 
     Attributes
     ----------
-    processes : mapping of str to int
-        The number of processes on each compute node, by the name of its host.
     are_all : bool
         Whether the compute node of every process of the job is known. If not, `nodes` and the
         numbers of processes are lower bounds.

@@ -55,16 +55,9 @@ def runs_among(jobs: Sequence[Job], join: Join) -> list[list[int]]:
 
     Parameters
     ----------
-    jobs : sequence of Job
-        The job record of each log.
     join : str
         "steps" for the programs of a job, each of which may have many processes; "job" for all
         programs of a job together.
-
-    Returns
-    -------
-    list of list of int
-        Indices into `jobs`: those of a run by start, the runs by their first log in `jobs`.
     """
     by_job: dict[tuple[int, int], list[int]] = {}
     for place, job in enumerate(jobs):
@@ -82,14 +75,8 @@ def one_run(jobs: Sequence[Job], names: Sequence[str], join: Join, remedy: str) 
 
     Parameters
     ----------
-    jobs : sequence of Job
-        The job record of each log, at least one.
-    names : sequence of str
-        The name of each log, for the error.
     join : str
         See `runs_among`.
-    remedy : str
-        The advice in the error.
 
     Raises
     ------

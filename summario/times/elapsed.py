@@ -27,10 +27,6 @@ def within_bins(pieces: FilePhases, windows: Windows, window: Ints) -> FilePhase
 
     Parameters
     ----------
-    pieces : FilePhases
-        Pieces whose pauses a heat map shows; the row's times are in the first and last one.
-    windows : Windows
-        The windows of the heat map.
     window : ndarray of int64
         The window of each piece.
     """
@@ -78,14 +74,10 @@ def elapsed_times(
 
     Parameters
     ----------
-    file_phases : FilePhases
-        Rows, split at the pauses that the log shows.
     group : ndarray of int64
         The number of each row's group.
     slowest : ndarray of float64
         The time of the slowest process of each group in calls, in seconds.
-    time_distance : float
-        The longest time without I/O, in seconds, that is not a pause.
     """
     order = np.argsort(group, kind="stable")
     [first] = changes(group[order]).nonzero()

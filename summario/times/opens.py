@@ -27,10 +27,6 @@ def opens_and_closes(
 
     Parameters
     ----------
-    records : Records
-        Records of the module of `api`.
-    api, operation : str
-        One of `APIS` and of `OPERATIONS`.
     below : Records, optional
         The log's POSIX records, if `api` calls POSIX. Their last opens and their closes count,
         because MPI_File_close waits for the other processes.
@@ -103,10 +99,6 @@ def call_times(records: Records, api: str, share: Floats, time: Floats, metadata
 
     Parameters
     ----------
-    records : Records
-        Records of the module of `api`.
-    api : str
-        One of `APIS`.
     share : ndarray of float64
         The share of the operation in times of reads and writes together.
     time, metadata : ndarray of float64

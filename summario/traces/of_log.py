@@ -68,15 +68,7 @@ def check_settings(settings: ExtractionSettings) -> None:
 
 
 def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
-    """Find the phases that the traces of a run show, which may have several logs.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    settings : ExtractionSettings
-        The time distance, the layer and `all_files` count; see `check_settings`.
-    """
+    """Find the phases that the traces of a run show, which may have several logs."""
     if not any(DXT_MODULES.values() & log.header.modules.keys() for log in run.logs):
         return Trace((), (), is_missing=True)
     tables = [operations_of(log) for log in run.logs]
@@ -103,15 +95,7 @@ def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
 
 
 def missing_traces(names: Sequence[str], runs: int) -> str:
-    """Write one warning about all runs without a trace.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names of these runs, at least one.
-    runs : int
-        The number of all runs.
-    """
+    """Write one warning about all runs without a trace."""
     one = f"{visible(names[0])}: the log has"
     several = f"{len(names):,} of {runs:,} runs have"
     return (

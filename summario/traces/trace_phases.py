@@ -63,21 +63,11 @@ class TracePhase:
 
     Attributes
     ----------
-    api : str
-        "POSIX" or "MPIIO".
-    operation : str
-        "read", "write" or "read&write".
-    start_seconds, end_seconds : float
-        The first start and the last end of a request.
     bytes, requests : int
         The moved bytes, and the number of requests.
-    ranks : RankSums
-        The ranks that took part.
     slowest_rank, fastest_rank : int
         The rank whose last request ended last, and the one whose last request ended first; of
         several the lowest.
-    stragglers : tuple of int
-        Ranks that ended much later than the others.
     lateness : float
         The time from the median of the ranks' ends to the latest, as a share of the duration.
     """
@@ -106,16 +96,12 @@ class TracePhases:
 
     Attributes
     ----------
-    api : str
-        "POSIX" or "MPIIO".
     start_seconds, end_seconds, lateness : ndarray of float64
         As in `TracePhase`, with an entry for each phase.
     bytes, requests, slowest_rank, fastest_rank : ndarray of int64
         The same.
     first_operation, last_operation : ndarray of int8
         The smallest and the largest index into `OPERATIONS` of a phase's requests.
-    ranks : RankSums
-        The ranks of all phases, one phase after the other.
     is_straggler : ndarray of bool
         Whether each of these is a straggler.
     first_row : ndarray of int64
@@ -197,10 +183,6 @@ def trace_phases(
 
     Parameters
     ----------
-    operations : Operations
-        The requests, of one file or of several.
-    api : str
-        "POSIX" or "MPIIO".
     time_distance : float
         A longer gap, in seconds, always ends a phase.
     shortest_pause : float
@@ -260,13 +242,6 @@ def are_too_many(phases: TracePhases, most: int = 100) -> bool:
     """Tell whether a program does its I/O in too many phases.
 
     There are more than `most`, and the mean pause between them is shorter than the mean phase.
-
-    Parameters
-    ----------
-    phases : TracePhases
-        The phases of one api.
-    most : int
-        So many phases are never too many.
     """
     if len(phases) <= max(most, 1):
         return False

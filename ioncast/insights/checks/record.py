@@ -15,12 +15,8 @@ def to_record(name: str, checked: Checked, facts: Facts) -> dict[str, Any]:
 
     Parameters
     ----------
-    name : str
-        The log's name.
     checked : Checked
         The results of `run_checks`.
-    facts : Facts
-        The run.
     """
     libraries = libraries_of(facts)
     return {

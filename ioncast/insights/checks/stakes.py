@@ -42,17 +42,7 @@ def importance_of_share(part: float, major_share: float, minor_share: float) -> 
 
 
 def importance_of(case: Case, level: Level, seconds: float | None) -> Importance:
-    """Judge a finding by the share of the run time that is at stake, or by that of all I/O.
-
-    Parameters
-    ----------
-    case : Case
-        The run.
-    level : str
-        The published level of the finding.
-    seconds : float or None
-        The seconds at stake; None if they are not known.
-    """
+    """Judge a finding by the share of the run time that is at stake, or by that of all I/O."""
     part = share_of_run(case, seconds)
     if level not in _HARMFUL:
         return "none"

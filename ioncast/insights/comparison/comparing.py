@@ -39,8 +39,6 @@ class ComparedTable:
     ----------
     name, title : str
         As in `Table`.
-    rows : tuple of (tuple of Cell)
-        For each characteristic the cells of all runs.
     rare : frozenset of (str, str)
         The keys of the characteristics that people need not see where all are 0.
     """

@@ -25,8 +25,6 @@ class Aggregators:
         The processes, ascending.
     hosts : frozenset of str, or None
         The compute nodes on which they ran; None if the source does not tell them.
-    idle_hosts : tuple of str
-        The other compute nodes that the trace names.
     """
 
     rank: Ints
@@ -45,8 +43,6 @@ def aggregators_of(
 
     Parameters
     ----------
-    facts : Facts
-        The run.
     collectives : Collectives
         Its files with collective calls; those with aggregators count.
     least_share : float

@@ -26,8 +26,6 @@ class RankFacts:
     ----------
     source : str
         "trace" (DXT), "heat map" (HEATMAP: bytes only) or "records" (of single processes).
-    processes : int
-        All processes of the run.
     rank : ndarray of int64
         The process of each entry.
     reads, writes : ndarray of float64 or None
@@ -58,13 +56,6 @@ def ranks_of(facts: Facts, most_missing: float = 0.1) -> RankFacts | None:
 
     The trace counts first, then the heat maps, then the records of single processes. A source
     counts if it has the bytes of the run's files, and no others, but for a small share.
-
-    Parameters
-    ----------
-    facts : Facts
-        The run.
-    most_missing : float
-        The share of the bytes that a source may lack, or that may belong to other files.
 
     Returns
     -------

@@ -75,8 +75,6 @@ def collectives_of(facts: Facts, alike_share: float = 0.9) -> Collectives:
 
     Parameters
     ----------
-    facts : Facts
-        The run.
     alike_share : float
         The calls ran as independent ones if at most 1 - `alike_share` of their number are requests
         without a pair, in the layer with more requests.

@@ -21,8 +21,6 @@ class OstUse:
         The number of OSTs with bytes of the files, from their beginning to their highest offset.
     osts : int or None
         All OSTs of the file system; None if the log does not tell it (version 2 of the module).
-    files : int
-        The files of which the log has the layout.
     """
 
     used: int

@@ -21,8 +21,6 @@ class RankSeconds:
         The processes with records of their own, ascending.
     seconds : ndarray of float64
         The time in these records, of each process.
-    reduced_seconds : float
-        The time in the records of all processes, of all together.
     """
 
     rank: Ints

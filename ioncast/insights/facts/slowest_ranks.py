@@ -46,8 +46,6 @@ class SharedFiles:
         The processes among which the slowest and the fastest one were found.
     bytes, seconds : ndarray of float64
         The bytes and the time of all these processes together.
-    slowest, fastest : Extreme
-        The processes with the longest and the shortest time.
     """
 
     file: Ints

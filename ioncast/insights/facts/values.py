@@ -86,8 +86,6 @@ class Layer:
         The process of the run that is rank 0 in the record's log; 0 if the run has one log.
     processes : ndarray of int64
         The number of processes in the record: 1, or all of its log.
-    reads, writes : Requests
-        The requests of the two operations.
     metadata_seconds : ndarray of float64
         Time in open, close, stat, seek and so on, of all processes of the record together.
     order, first_row : ndarray of int64
@@ -233,22 +231,10 @@ class RunFacts:
 
     Attributes
     ----------
-    name : str
-        The path of the log, and how many more there are.
-    job_id, uid : int
-        The numbers of the job and of its user.
-    processes : int
-        The processes of all logs.
     start_seconds, end_seconds : float
         Seconds since the epoch: the earliest start and the latest end.
-    command : str
-        The executable with its arguments.
     darshan : str
         The version of Darshan that wrote the log, or of the log's format if it is not known.
-    modules : tuple of Module
-        The modules of all logs.
-    mounts : tuple of (str, str)
-        Path and type of each file system.
     """
 
     name: str
@@ -282,10 +268,6 @@ class Facts:
 
     Attributes
     ----------
-    run : RunFacts
-        The job.
-    files : Files
-        The files that count.
     layers : mapping of str to Layer
         The layers that have records of these files, by api.
     libraries : mapping of str to Records

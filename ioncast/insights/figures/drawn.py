@@ -44,14 +44,8 @@ class Drawn:
         Its heading, and a sentence that says what it shows.
     figure : Figure or None
         The figure; None if the log has only the numbers.
-    caption : str
-        The caption of the numbers.
     columns : tuple of Column
         The columns; the first one names the row.
-    rows : tuple of tuple of str
-        The numbers.
-    note : str
-        A restriction, or nothing.
     findings : tuple of str
         The codes of the findings about the same numbers.
     is_wide : bool

@@ -15,15 +15,6 @@ from ioncast_base.kinds import APIS
 def files_record(files: Files, times: FileTimes, most: int) -> list[dict[str, Any]]:
     """Describe the files that moved most bytes, and those that took most time.
 
-    Parameters
-    ----------
-    files : Files
-        The files of a run.
-    times : FileTimes
-        Their times.
-    most : int
-        The largest number of files of each kind.
-
     Returns
     -------
     list of dict

@@ -125,21 +125,7 @@ def _sentence(found: Values, processes: int, did: str, write: Any, of: str) -> s
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel of the figure.
-
-    Attributes
-    ----------
-    parts : mapping of str to (str, str)
-        The quantities that it stacks, with their names and colours.
-    whole : str
-        The quantity that they make together.
-    axis : str
-        Plotly's name of its axis.
-    unit, divisor : str, float
-        The unit of the axis, and its size.
-    gap : float
-        The room between two bars, in ranks.
-    """
+    """A panel of the figure."""
 
     parts: Mapping[str, tuple[str, str]]
     whole: str

@@ -24,8 +24,6 @@ def ranks_record(
 
     Parameters
     ----------
-    facts : Facts
-        The run.
     ranks : RankFacts or None
         The processes that moved bytes (`ioncast.insights.facts.by_rank.ranks_of`).
     most_missing : float

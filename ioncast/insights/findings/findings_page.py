@@ -34,8 +34,6 @@ def write_findings(path: str | Path, records: Sequence[Record]) -> None:
 
     Parameters
     ----------
-    path : str or Path
-        The page.
     records : sequence of mapping
         The runs, as `ioncast.insights.checks.record.to_record` makes them.
 

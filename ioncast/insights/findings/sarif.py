@@ -42,12 +42,6 @@ def to_sarif(
     ----------
     records : iterable of mapping
         The runs, as `ioncast.insights.checks.record.to_record` makes them.
-    checks : sequence of Check
-        All checks, which are SARIF's rules.
-    thresholds : Thresholds
-        The numbers in the rules' descriptions.
-    errors : sequence of str
-        The reasons why logs could not be read.
     """
     records = list(records)
     driver = {

@@ -39,8 +39,6 @@ def to_text(record: Record, marked: Marked = lambda text, _: text, *, details: b
     ----------
     record : mapping
         The run, as `ioncast.insights.checks.record.to_record` makes it.
-    marked : callable
-        Marks a text of an importance, for example with a colour.
     details : bool
         Write all findings and all examples, also those of negligible causes.
     """

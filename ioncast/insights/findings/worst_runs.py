@@ -32,15 +32,7 @@ _HOUR = 3600.0
 
 @dataclass
 class CauseCount:
-    """The runs that have a cause.
-
-    Attributes
-    ----------
-    runs : Counter of str
-        The number of runs in which it has each importance, major or minor.
-    core_hours : float
-        The processes' hours at stake in these runs.
-    """
+    """The runs that have a cause."""
 
     runs: Counter[str] = field(default_factory=Counter)
     core_hours: float = 0.0
@@ -52,12 +44,8 @@ class RunsSeen:
 
     Attributes
     ----------
-    runs : int
-        The number of runs.
     core_hours, core_hours_at_stake : float
         Hours of run time times processes, and the part of them that could be saved at most.
-    causes : dict of str to CauseCount
-        The runs with each cause.
     """
 
     runs: int = 0

@@ -44,12 +44,8 @@ class EachFile:
 
     Attributes
     ----------
-    paths : tuple of str
-        The files.
     groups : ndarray of int64
         The group of each of `paths` in `tables`.
-    tables : tuple of Table
-        The tables, in which each file is a group.
     """
 
     paths: tuple[str, ...]
@@ -81,18 +77,8 @@ class Characterisation:
 
     Attributes
     ----------
-    log : str
-        The name of the run's log.
     job : dict
         The job, see `ioncast.insights.tables.job_record.job_record`.
-    tables : tuple of Table
-        The tables of all files that count, as one group.
-    files : EachFile or None
-        The tables of each file, if asked for.
-    not_recorded : tuple of str
-        Sentences about facts that the log does not have.
-    warnings : tuple of str
-        Sentences about data that are missing or damaged.
     """
 
     log: str
@@ -110,10 +96,6 @@ def characterised(
 
     Parameters
     ----------
-    facts : Facts
-        The run.
-    by_file : bool
-        Also make the tables of each file.
     patterns : sequence of str
         Only files whose path, or its last part, matches one of these patterns count, such as
         `*.h5`; without any, all files.

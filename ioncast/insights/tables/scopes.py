@@ -25,8 +25,6 @@ class Scope:
 
     Attributes
     ----------
-    facts : Facts
-        The run.
     files : ndarray of int64
         The rows of the files that count in `facts.files`, ascending.
     by_file : bool

@@ -59,8 +59,6 @@ def most_common(values: Ints, counts: Ints, groups: Ints, number: int) -> tuple[
         The values of each record and how often it has them; a value of 0 is an empty slot.
     groups : ndarray of int64, shape (records,)
         The group of each record; records of group -1 do not count.
-    number : int
-        The number of groups.
 
     Returns
     -------

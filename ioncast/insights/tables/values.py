@@ -23,16 +23,12 @@ class Row(NamedTuple):
     ----------
     layer : str
         The api, or the module of a library, such as "H5D"; empty for all layers.
-    characteristic : str
-        Its name.
     value : int, float, str or None
         None if it is not known; then `note` says why.
     unit : str
         The unit of the value; empty for counts and texts.
     share : float or None
         The share, 0 to 1, of the thing that `of` names.
-    of : str
-        Such as "reads".
     note : str
         A restriction of the value, or the reason why it has no value.
     """
@@ -67,16 +63,8 @@ class Line:
         As in `Row`; `{}` in a name stands for the number of `labels`.
     values : sequence, one for each group
         The values; None or not a finite number if a value is not known.
-    unit : str
-        The unit of the values.
     wholes : sequence, optional
         The values are shares of these numbers.
-    of : str
-        The name of the whole.
-    notes : str, or sequence of str
-        The note of all groups, or of each.
-    labels : sequence of int, optional
-        The numbers in the names.
     present : sequence of bool, optional
         Whether each group has the characteristic; by default all have.
     is_rare : bool
@@ -128,17 +116,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Characteristics that belong together.
-
-    Attributes
-    ----------
-    name : str
-        Its name in JSON and CSV.
-    title : str
-        Its heading.
-    lines : tuple of Line
-        Its characteristics.
-    """
+    """Characteristics that belong together."""
 
     name: str
     title: str
