@@ -16,28 +16,86 @@ from ioncast.next_steps import suggest_next
 from ioncast_base.command_options import CommandGroup, complain
 from ioncast_base.errors import IoncastError
 
-# A command is imported when it is used, so it starts without the libraries of other rooms.
+# The place of each command and the first sentence of its help. A command is imported when it is
+# used, so it starts without the libraries of other rooms, and `ioncast --help` without all.
 COMMANDS = {
-    "phases": "summario.commands:phases",
-    "characterize": "ioncast.insights.characterize_command:characterize",
-    "check": "ioncast.checks_command:check",
-    "match": "predictor.commands:match",
-    "predict": "predictor.commands:predict_command",
-    "advise": "ioncast.advise_command:advise",
-    "validate": "predictor.validation.command:validate",
-    "model": "predictor.model.commands:model",
-    "bench": "benchdb.commands:bench",
-    "campaign": "benchdb.campaigns.commands:campaign",
-    "history": "benchdb.history_commands:history",
-    "serve": "ioncast.service.running.command:serve",
-    "token": "benchdb.token_commands:token",
-    "decisions": "benchdb.pausing_commands:decisions",
-    "system": "benchdb.system_commands:system",
-    "why": "scheduler_plugin.why_command:why",
-    "allocate": "scheduler_plugin.allocate_command:allocate_command",
-    "slurm": "scheduler_plugin.commands:slurm",
-    "platform": "experiments.platform.commands:platform",
-    "experiment": "experiments.commands:experiment",
+    "phases": ("summario.commands:phases", "Print the I/O phases of Darshan logs."),
+    "characterize": (
+        "ioncast.insights.characterize_command:characterize",
+        "Print tables of what an application does to storage, from its Darshan logs.",
+    ),
+    "check": (
+        "ioncast.checks_command:check",
+        "Tell why the I/O of a run is slow: causes in the order of the time that each could save.",
+    ),
+    "match": (
+        "predictor.commands:match",
+        "Print the IOR run that does the same I/O as each phase, ready to paste.",
+    ),
+    "predict": (
+        "predictor.commands:predict_command",
+        "Predict a job's bandwidth with each number of I/O nodes, and decide on one.",
+    ),
+    "advise": (
+        "ioncast.advise_command:advise",
+        "Predict what following advice would save, in MiB/s and in seconds a run.",
+    ),
+    "validate": (
+        "predictor.validation.command:validate",
+        "Compare predictions with measured reruns.",
+    ),
+    "model": (
+        "predictor.model.commands:model",
+        "Fit the models that predictions use, and show them.",
+    ),
+    "bench": (
+        "benchdb.commands:bench",
+        "Import benchmark results into the database, show them and export them.",
+    ),
+    "campaign": (
+        "benchdb.campaigns.commands:campaign",
+        "Run benchmarks in random order, and store every result in the database.",
+    ),
+    "history": (
+        "benchdb.history_commands:history",
+        "Change the history of applications, which decisions rest on, and see who changed it.",
+    ),
+    "serve": (
+        "ioncast.service.running.command:serve",
+        "Answer schedulers' questions over HTTP, and show pages.",
+    ),
+    "token": (
+        "benchdb.token_commands:token",
+        "Manage the tokens that let clients use the service.",
+    ),
+    "decisions": (
+        "benchdb.pausing_commands:decisions",
+        "Pause and resume the decisions for a system.",
+    ),
+    "system": (
+        "benchdb.system_commands:system",
+        "Note that a machine has changed: older measurements and outcomes no longer count.",
+    ),
+    "why": (
+        "scheduler_plugin.why_command:why",
+        "Say why a job got its number of I/O nodes, and what bandwidth it got.",
+    ),
+    "allocate": (
+        "scheduler_plugin.allocate_command:allocate_command",
+        "Divide a pool of I/O nodes among several jobs.",
+    ),
+    "slurm": (
+        "scheduler_plugin.commands:slurm",
+        "Send Darshan logs to the service, divide I/O nodes among jobs, and check all parts.",
+    ),
+    "platform": (
+        "experiments.platform.commands:platform",
+        "Emulate I/O nodes on one machine, with real daemons and shaped links.",
+    ),
+    "experiment": (
+        "experiments.commands:experiment",
+        "Rerun case studies on an emulated platform, check published tables, and simulate queues.",
+    ),
 }
 # Commands without linear algebra. When numpy is imported, its OpenBLAS starts a thread for each
 # core, which takes as long as the import itself.
@@ -57,13 +115,17 @@ class Rooms(CommandGroup):
         """Name the commands in the order in which a new user needs them."""
         return list(COMMANDS)
 
+    def first_sentence(self, ctx: click.Context, name: str) -> str:
+        """Describe a command without importing it."""
+        return COMMANDS[name][1]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
         if cmd_name in WITHOUT_LINEAR_ALGEBRA:
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        command = _load(COMMANDS[cmd_name])
+        command = _load(COMMANDS[cmd_name][0])
         if isinstance(command, click.Group) and cmd_name in SUBCOMMANDS:
             return Extended(command, SUBCOMMANDS[cmd_name])
         return command

@@ -84,15 +84,14 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names of the commands, and what each does."""
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, self.first_sentence(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, command.get_short_help_str(_LONGEST_SENTENCE))
-                    for name, command in commands
-                    if command and not command.hidden
-                ]
-            )
+            formatter.write_dl(rows)
+
+    def first_sentence(self, ctx: click.Context, name: str) -> str:
+        """Return the first sentence of a command's help."""
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(_LONGEST_SENTENCE) if command else ""
 
 
 def warn(sentence: str, start: str = "") -> None:

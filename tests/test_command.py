@@ -135,6 +135,25 @@ def test_the_help_of_every_command_has_examples(command: list[str]) -> None:
     assert " ".join(["ioncast", *command]) in examples[0]
 
 
+def test_the_list_of_commands_has_the_first_sentences_of_their_helps() -> None:
+    context = click.Context(cli)
+    for name, (_, sentence) in COMMANDS.items():
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert command.get_short_help_str(300) == sentence
+
+
+def test_help_imports_no_command() -> None:
+    code = "import sys; from ioncast.cli import cli; cli(['--help'], standalone_mode=False);"
+    code += "print(*sys.modules)"
+    listed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    modules = listed.stdout.splitlines()[-1].split()
+    assert "click" in modules
+    assert not {"numpy", "sqlalchemy", "pydantic", "summario", "predictor"} & set(modules)
+
+
 def test_the_documented_commands_exist() -> None:
     assert {" ".join(words) for words in all_commands()} >= {
         "phases",
