@@ -1,4 +1,4 @@
-"""ioncast.lua in each version of Lua that Slurm supports."""
+"""ioncast.lua in two versions of Lua."""
 
 from __future__ import annotations
 
@@ -205,7 +205,11 @@ class Controller:
         self.open_connections -= 1
 
 
-@pytest.fixture(params=["lua51", "lua52", "lua53", "lua54"])
+# Debian's Slurm links the first, EL 9's the second.
+RUNTIMES = ("lua51", "lua54")
+
+
+@pytest.fixture(params=RUNTIMES)
 def controller(request: pytest.FixtureRequest) -> Controller:
     return Controller(request.param)
 

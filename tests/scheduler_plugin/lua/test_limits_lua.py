@@ -1,4 +1,4 @@
-"""Slurm's limits in ioncast.lua, in each version of Lua that Slurm supports."""
+"""Slurm's limits in ioncast.lua, in two versions of Lua."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.scheduler_plugin.lua.test_job_submit_lua import Controller, fields
+from tests.scheduler_plugin.lua.test_job_submit_lua import RUNTIMES, Controller, fields
 from tests.scheduler_plugin.standin import WHY, response
 
 # As `ioncast slurm watch` writes them.
@@ -27,7 +27,7 @@ LIMITS = (
 )
 
 
-@pytest.fixture(params=["lua51", "lua52", "lua53", "lua54"])
+@pytest.fixture(params=RUNTIMES)
 def controller(request: pytest.FixtureRequest) -> Controller:
     return Controller(request.param)
 

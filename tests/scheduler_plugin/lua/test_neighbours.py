@@ -14,7 +14,7 @@ import pytest
 
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from tests.scheduler_plugin.lua.exchanges import CASES, NEIGHBOURS, answer, demonstration, question
-from tests.scheduler_plugin.lua.test_job_submit_lua import Controller, fields
+from tests.scheduler_plugin.lua.test_job_submit_lua import RUNTIMES, Controller, fields
 from tests.support.serving import Served
 
 pytestmark = pytest.mark.skipif(not NEIGHBOURS.exists(), reason="nothing was released")
@@ -41,7 +41,7 @@ def old() -> Controller:
     return Controller("lua51", NEIGHBOURS / "ioncast.lua")
 
 
-@pytest.fixture(params=["lua51", "lua52", "lua53", "lua54"])
+@pytest.fixture(params=RUNTIMES)
 def new(request: pytest.FixtureRequest) -> Controller:
     return Controller(request.param)
 
