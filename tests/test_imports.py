@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,15 @@ def test_what_a_module_asks_for_is_noticed(tmp_path: Path, body: str, said: str)
 def test_imports_and_calls_of_functions_later_are_not_noticed(tmp_path: Path) -> None:
     (tmp_path / "lazy.py").write_text("import json, sqlite3\ndef read(): return open('/proc/stat')")
     assert noted(tmp_path, "lazy") == []
+
+
+def test_no_module_that_pytest_collects_needs_pydarshan() -> None:
+    # Python 3.13 has no wheel of it; the tests of those modules would not even be skipped.
+    folders = [PROJECT / "tests", *(PROJECT / room for room in ROOMS)]
+    needing = [
+        name_of(path)
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if re.search(r"(?m)^(?:import|from) darshan\b", path.read_text(encoding="utf-8"))
+    ]
+    assert needing == []
