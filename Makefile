@@ -58,7 +58,7 @@ $(VENV)/bin/python:
 	.ci/make-venv $(VENV)
 
 $(VENV)/installed: $(VENV)/bin/python setup.cfg
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	touch $@
 
 $(VENV)/installed-for-tests: $(VENV)/installed

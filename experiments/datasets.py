@@ -21,7 +21,7 @@ from pathlib import Path
 from benchdb.measurements.importers import Source, read_measurements
 from benchdb.measurements.storing import Measurement
 from experiments.provenance import PROVENANCE, Log, Provenance, read_provenance
-from experiments.shipped import DATA, TESTBED
+from experiments.shipped import DATA
 from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
 from ioncast_base.toml_files import read_text
@@ -157,8 +157,8 @@ class DataSet:
 
 
 def shipped() -> list[Path]:
-    """Folders of the data sets that come with ioncast; in an installation only the testbed."""
-    return sorted(path.parent for path in DATA.glob(f"*/{PROVENANCE}")) or [TESTBED]
+    """Folders of the data sets that come with ioncast."""
+    return sorted(path.parent for path in DATA.glob(f"*/{PROVENANCE}"))
 
 
 def read(folder: Path) -> DataSet:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from experiments.shipped import DATA
+from experiments.shipped import TESTBED
 from ioncast.cli import cli
 from predictor.commands import command_line
 from predictor.composition.asking import Asked, ask
@@ -24,7 +24,6 @@ from predictor.validation.reruns import cells, read_reruns
 from summario.phases.extract import extract
 from summario.reading.log import read_log
 
-TESTBED = DATA / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 APPLICATIONS = "hacc-io", "multiphase", "periodic"
 NODES = 8

@@ -34,7 +34,12 @@ def __getattr__(name: str) -> Any:
     """Load a function of the interface when it is used first: the command needs none of them."""
     if name not in _MODULES:
         raise AttributeError(f"module 'ioncast' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    try:
+        return getattr(import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        from ioncast_base.errors import missing_package  # noqa: PLC0415
+
+        raise (missing_package(error, f"ioncast.{name}") or error) from error
 
 
 def __dir__() -> list[str]:

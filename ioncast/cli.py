@@ -14,7 +14,7 @@ import click
 
 from ioncast.next_steps import suggest_next
 from ioncast_base.command_options import CommandGroup, complain
-from ioncast_base.errors import IoncastError
+from ioncast_base.errors import IoncastError, missing_package
 
 # The place of each command and the first sentence of its help. A command is imported when it is
 # used, so it starts without the libraries of other rooms, and `ioncast --help` without all.
@@ -232,6 +232,12 @@ def main() -> None:
             err=True,
         )
         sys.exit(2)
+    except ModuleNotFoundError as error:
+        missing = missing_package(error, f"ioncast {sys.argv[1]}")
+        if missing is None:
+            raise
+        complain(str(missing))
+        sys.exit(missing.exit_code)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}")

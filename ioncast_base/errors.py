@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from ioncast_base.visible_text import visible
 
@@ -172,3 +173,49 @@ class BusyError(IoncastError):
     http_status = 503
     kind = "busy"
     title = "Busy"
+
+
+# The extra of ioncast that installs a package, by the name that Python imports.
+_EXTRAS = {
+    "darshan": "darshan",
+    "flask": "service",
+    "gunicorn": "service",
+    "iops": "campaigns",
+    "itsdangerous": "service",
+    "limits": "service",
+    "pandas": "pandas",
+    "plotly": "plots",
+    "prometheus_client": "slurm",
+    "psycopg": "postgresql",
+    "pyarrow": "parquet",
+    "werkzeug": "service",
+}
+
+
+class MissingPackageError(InputError):
+    """A package of an extra is not installed."""
+
+    def __init__(self, package: str, where: str | None = None) -> None:
+        super().__init__(
+            f"this needs {package}, which is not installed",
+            where=where,
+            remedy=f"`pip install '.[{_EXTRAS[package]}]'` in ioncast's source folder installs it",
+        )
+
+
+def missing_package(error: ImportError, where: str | None = None) -> InputError | None:
+    """Explain why an import failed; None if the package belongs to no extra."""
+    package = (error.name or "").partition(".")[0]
+    if package == "experiments":
+        return InputError(
+            "this exists only in ioncast's source folder",
+            where=where,
+            remedy="`pip install --editable '.[all]'` there installs it",
+        )
+    return MissingPackageError(package, where) if package in _EXTRAS else None
+
+
+def require_package(package: str) -> None:
+    """Raise a `MissingPackageError` unless a package of an extra is installed."""
+    if find_spec(package) is None:
+        raise MissingPackageError(package)

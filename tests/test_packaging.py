@@ -49,10 +49,8 @@ def test_a_wheel_has_every_file_of_the_packages(built: Path) -> None:
     assert files_of(built) == files_of(PROJECT)
 
 
-def test_a_wheel_has_the_experiments_that_are_commands(built: Path) -> None:
-    found = {path.name for path in (built / "experiments").rglob("*.py")}
-    source = PROJECT / "experiments"
-    assert found == {path.name for path in source.rglob("*.py")}
+def test_a_wheel_has_no_experiments(built: Path) -> None:
+    assert {path.name for path in built.iterdir()} == set(PACKAGES)
 
 
 def test_a_wheel_has_the_data_of_the_demonstration_as_they_are(built: Path) -> None:

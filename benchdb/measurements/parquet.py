@@ -11,7 +11,7 @@ from sqlalchemy import Boolean, Float, Integer
 
 from benchdb.measurements.exports import EXPORT_COLUMNS
 from benchdb.store.schema import configurations, measurements
-from ioncast_base.errors import InputError
+from ioncast_base.errors import InputError, MissingPackageError
 from ioncast_base.visible_text import AS_CELL
 
 MAGIC = b"PAR1"
@@ -66,11 +66,7 @@ def _pyarrow(where: str) -> tuple[Any, Any]:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
-        raise InputError(
-            "Parquet needs pyarrow, which is not installed",
-            where=where,
-            remedy="pip install 'ioncast[parquet]'",
-        ) from error
+        raise MissingPackageError("pyarrow", where) from error
     return pa, pq
 
 

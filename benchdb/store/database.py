@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.exc import DBAPIError as SqlError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
+from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError, missing_package
 
 ANOTHER = "name another database with --db or IONCAST_DB"
 NEWEST = "initial"
@@ -27,6 +27,7 @@ _WRITERS_LOCK = 0x10CA57
 _READ_ONLY_TRANSACTION, _NO_PRIVILEGE = "25006", "42501"
 _SQLITE_READONLY = 8
 _PSYCOPG = "psycopg"
+_OPTION = "--db or IONCAST_DB"
 _SHARE_FOR_LOCKS = 0.9
 # A server whose host swaps may need some seconds for a new connection.
 _OPENING_S = 30.0
@@ -323,18 +324,24 @@ def _with_driver(url: URL, **options: Any) -> Engine:
             # SQLAlchemy ignores `mode` without `uri`, so a read-only URL would write.
             raise ArgumentError("mode also needs uri=true")
         engine = create_engine(url, **options)
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-        raise InputError(
-            f"the database URL cannot be used: {error.args[0]}",
-            where="--db or IONCAST_DB",
-            remedy="give an SQLite file or a SQLAlchemy URL, and install its driver",
-        ) from error
+    except ModuleNotFoundError as error:
+        raise (missing_package(error, _OPTION) or _unusable(error)) from error
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise _unusable(error) from error
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     if engine.dialect.name == "postgresql":
         event.listen(engine, "begin", _begin_postgresql)
     return engine
+
+
+def _unusable(error: Exception) -> InputError:
+    return InputError(
+        f"the database URL cannot be used: {error.args[0]}",
+        where=_OPTION,
+        remedy="give an SQLite file or a SQLAlchemy URL, and install its driver",
+    )
 
 
 def _parse(location: str) -> URL:
@@ -344,13 +351,13 @@ def _parse(location: str) -> URL:
     except (ArgumentError, ValueError) as error:
         raise InputError(
             "the database URL is not valid",
-            where="--db or IONCAST_DB",
+            where=_OPTION,
             remedy="give an SQLite file or a SQLAlchemy URL; in a password, @ is %40",
         ) from error
     if url.password is not None and "@" in f"{url.host}{url.database}":
         raise InputError(
             "the database URL has more than one @",
-            where="--db or IONCAST_DB",
+            where=_OPTION,
             remedy="write %40 for each @ in the user name and password",
         )
     return url

@@ -335,10 +335,10 @@ def test_parquet_without_its_library_is_an_error_in_one_line(
     put(database, *ODD)
     path, db = tmp_path / "x.parquet", database.url.render_as_string(hide_password=False)
     exporting = complaint("export", "--format", "parquet", "--output", path, db=db)
-    assert "pip install 'ioncast[parquet]'" in exporting
+    assert "pip install '.[parquet]'" in exporting
     assert not path.exists()
     path.write_bytes(b"PAR1")
-    assert "pip install 'ioncast[parquet]'" in complaint("import", path, db=db)
+    assert "pip install '.[parquet]'" in complaint("import", path, db=db)
 
 
 def test_a_file_named_parquet_is_written_as_parquet(filled: str, tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Installations without extras: the core works, and other commands name the extra they need."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from ioncast_base import errors
+
+PROJECT = Path(__file__).resolve().parents[2]
+TESTBED = PROJECT / "experiments" / "data" / "testbed"
+LOG = TESTBED / "logs" / "hacc-io-ionodes4.darshan"
+# Runs a command as in an environment without some packages.
+WITHOUT = """
+import sys
+from importlib.abc import MetaPathFinder
+class Absent(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+absent = set(sys.argv.pop(1).split(","))
+sys.meta_path.insert(0, Absent())
+from ioncast.cli import main
+main()
+"""
+
+
+def name_of(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def installed_with(distribution: str, extra: str = "") -> set[str]:
+    """The distributions that pip installs together with one."""
+    found: set[str] = set()
+    waiting = [(distribution, extra)]
+    while waiting:
+        name, wanted = waiting.pop()
+        found.add(name_of(name))
+        for line in requires(name) or ():
+            needed = Requirement(line)
+            is_wanted = needed.marker is None or needed.marker.evaluate({"extra": wanted})
+            if is_wanted and name_of(needed.name) not in found:
+                waiting.append((needed.name, next(iter(needed.extras), "")))
+    return found
+
+
+@pytest.fixture(scope="module")
+def absent() -> str:
+    """The packages that an installation of the core does not have."""
+    core = installed_with("ioncast")
+    return ",".join(
+        package
+        for package, owners in packages_distributions().items()
+        if not {name_of(owner) for owner in owners} & core
+        and not package.startswith(("_", "ioncast"))
+    )
+
+
+def without(absent: str, *args: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT, f"{absent},experiments", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=PROJECT)
+
+
+def test_the_core_reads_checks_matches_and_predicts(absent: str, tmp_path: Path) -> None:
+    assert {"flask", "pandas", "plotly"} <= set(absent.split(","))
+    database = tmp_path / "bench.sqlite"
+    benchmarks = TESTBED / "benchmarks.csv"
+    for args in (
+        ("phases", LOG),
+        ("check", LOG),
+        ("characterize", LOG),
+        ("match", LOG, "--nodes", "8"),
+        ("bench", "import", benchmarks, "--system", "here", "--tasks", "16", "--db", database),
+        ("predict", LOG, "--system", "here", "--nodes", "8", "--db", database),
+    ):
+        result = without(absent, *args)
+        assert (result.returncode, bool(result.stdout)) == (0, True), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "package", "extra"),
+    [
+        (("serve",), "gunicorn", "service"),
+        (("slurm", "watch"), "prometheus_client", "slurm"),
+        (("characterize", LOG, "--html", "no-such-folder/tables.html"), "plotly", "plots"),
+        (("bench", "list", "--db", "postgresql://here/there"), "psycopg", "postgresql"),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(
+    absent: str, args: tuple[str, ...], package: str, extra: str
+) -> None:
+    result = without(absent, *args)
+    assert result.returncode == 2
+    assert re.fullmatch(
+        rf"ioncast: .*: this needs {package}, which is not installed; `pip install '\.\[{extra}\]'`"
+        r" in ioncast's source folder installs it\n",
+        result.stderr,
+    )
+
+
+@pytest.mark.parametrize("command", ["platform", "experiment"])
+def test_experiments_are_commands_of_the_source_folder(absent: str, command: str) -> None:
+    result = without(absent, command, "--help")
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "exists only in ioncast's source folder" in result.stderr
+
+
+def test_the_interface_of_python_names_its_extra() -> None:
+    code = "import sys; sys.modules['pandas'] = None; import ioncast; ioncast.phases"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=PROJECT
+    )
+    assert "ioncast.phases: this needs pandas, which is not installed" in result.stderr
+
+
+def test_each_package_is_in_its_extra() -> None:
+    config = configparser.ConfigParser()
+    config.read(PROJECT / "setup.cfg", encoding="utf-8")
+    listed = {
+        extra: {
+            name_of(Requirement(line).name)
+            for line in config["options.extras_require"][extra].split("\n")
+            if line
+        }
+        for extra in set(errors._EXTRAS.values())
+    }
+    for package, extra in errors._EXTRAS.items():
+        owners = {"iops": "iops-benchmark", "werkzeug": "flask"}
+        assert name_of(owners.get(package, package)) in listed[extra]
