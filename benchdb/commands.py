@@ -19,7 +19,7 @@ from benchdb.measurements.measurement_formats import (
     list_to_json,
     list_to_text,
 )
-from benchdb.store.system_changes import SystemChange, newest_changes
+from benchdb.store.system_changes import SystemChange, changes
 from benchdb.store.systems import require_system, system_names
 from ioncast_base.command_options import (
     CommandGroup,
@@ -104,7 +104,7 @@ def _systems(connection: Connection, system: str | None) -> list[str]:
 
 
 def _changes(connection: Connection, names: Collection[str]) -> list[SystemChange]:
-    return [each for name, each in newest_changes(connection).items() if name in names]
+    return [each for name, each in changes(connection).items() if name in names]
 
 
 bench.add_command(coverage_command)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-
 import click
-from tabulate import tabulate
 
-from benchdb.command_database import reading_database
 from benchdb.history.deleting_belongings import (
     Belongings,
     belongings_of_run,
@@ -16,15 +11,13 @@ from benchdb.history.deleting_belongings import (
     delete_some,
 )
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.writes import KINDS, WriteKind, by_command, note_write, writes
+from benchdb.store.writes import tell_syslog
 from ioncast_base.command_options import (
     CommandGroup,
     WholeNumber,
     database_option,
-    format_option,
 )
 from ioncast_base.errors import InputError
-from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
 
 
@@ -34,11 +27,10 @@ from ioncast_base.wording import counted
 Examples:
   ioncast history delete --run 17
   ioncast history delete --user alice --yes
-  ioncast history writes
 """,
 )
 def history() -> None:
-    """Change the history of applications, which decisions rest on, and see who changed it."""
+    """Change the history of applications, which decisions rest on."""
 
 
 @history.command(
@@ -72,45 +64,13 @@ def delete(run: int | None, user: str | None, yes: bool, location: str | None) -
             click.echo("ioncast: nothing was deleted; add --yes to delete them", err=True)
             return
         with transaction(engine, write=True) as connection:
-            of = f"run {run}" if user is None else "a user"
-            note_write(connection, by_command(), "deletion", f"{of}: {_numbers(found)}")
             left = delete_some(connection, found)
         while left:
             with transaction(engine, write=True) as connection:
                 left = delete_some(connection, left)
+    of = f"run {run}" if user is None else "a user"
+    tell_syslog("deletion", f"{of}: {_numbers(found)}")
     click.echo(f"deleted {_numbers(found)}")
-
-
-@history.command(
-    "writes",
-    epilog="""\b
-Examples:
-  ioncast history writes
-  ioncast history writes --by "token watch" --kind run
-  ioncast history writes --limit 1000 --format json
-""",
-)
-@click.option("--by", metavar="WRITER", help="Only of `token NAME` or `command of USER`.")
-@click.option("--kind", type=click.Choice(KINDS), help="Only changes of this kind.")
-@click.option(
-    "--limit", type=WholeNumber(1), default=20, show_default=True, help="At most so many changes."
-)
-@format_option
-@database_option
-def list_writes(
-    by: str | None, kind: WriteKind | None, limit: int, output_format: str, location: str | None
-) -> None:
-    """List who wrote what, the newest changes first.
-
-    The changes are new runs and outcomes, changed ones, measurements, deletions and tokens.
-    """
-    with reading_database(location) as connection:
-        rows = [asdict(each) for each in writes(connection, by=by, kind=kind, limit=limit)]
-    if output_format == "json":
-        click.echo(json.dumps(rows, indent=1))
-        return
-    table = [row | {"what": visible(row["what"])} for row in rows]
-    click.echo(tabulate(table, headers="keys", disable_numparse=True) or "no changes")
 
 
 def _numbers(found: Belongings) -> str:

@@ -16,12 +16,11 @@ from benchdb.measurements.file_imports import (
     StoredFile,
     Told,
     read_file,
-    store_file,
 )
 from benchdb.measurements.progress import counting
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_system_name
-from benchdb.store.writes import by_command
+from benchdb.store.writes import tell_syslog
 from ioncast_base.command_options import WholeNumber, complain, database_option, warn
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.wording import counted
@@ -126,8 +125,11 @@ def _store(
     engine: Engine, file: str, read: MeasurementsFile | ExportFile, replace: bool
 ) -> StoredFile:
     with transaction(engine, write=True) as connection:
-        progress = counting(f"storing {file}")
-        return store_file(connection, read, by_command(), replace=replace, progress=progress)
+        stored = read.store(connection, replace=replace, progress=counting(f"storing {file}"))
+    if stored.stored.measurements or stored.replaced:
+        system = read.system if isinstance(read, MeasurementsFile) else None
+        tell_syslog("measurements", file, system)
+    return stored
 
 
 def _result(file: StoredFile, system: str | None) -> str:

@@ -79,7 +79,7 @@ def list_systems(output_format: str, location: str | None) -> None:
     """List all systems, and who paused their decisions since when."""
     with reading_database(location) as connection:
         paused = {each.system: asdict(each) for each in pauses(connection)}
-        names = sorted({*system_names(connection), *paused})
+        names = system_names(connection)
     empty = dict.fromkeys(("paused_by", "paused_at", "reason"))
     rows = [
         {"system": name, "paused": name in paused} | empty | paused.get(name, {}) for name in names

@@ -9,9 +9,8 @@ import click
 
 from benchdb.store.database import transaction_on
 from benchdb.store.system_changes import counts_of_measurements, note_change, undo_change
-from benchdb.store.writes import by_command
-from ioncast_base.command_options import CommandGroup, WholeNumber, database_option, format_option
-from ioncast_base.limits import LARGEST_ID
+from benchdb.store.writes import tell_syslog
+from ioncast_base.command_options import CommandGroup, database_option, format_option
 
 
 @click.group(
@@ -20,7 +19,7 @@ from ioncast_base.limits import LARGEST_ID
 Examples:
   ioncast system changed mysite --since 2026-11-20 --why "new file system"
   ioncast system show mysite
-  ioncast system undo mysite 1
+  ioncast system undo mysite
 """,
 )
 def system() -> None:
@@ -48,20 +47,22 @@ Examples:
 def changed(name: str, since: str, why: str, output_format: str, location: str | None) -> None:
     """Note that SYSTEM has changed.
 
-    Measurements and outcomes from before DATE no longer decide. They stay stored and visible.
+    Measurements and outcomes from before DATE no longer decide. They stay stored and visible. The
+    change replaces the one that was noted before.
     A running service follows within some minutes. `ioncast campaign plan` then asks for the
     benchmarks again, the most valuable first; `ioncast system undo` takes the change back. A
     measurement without a start counts as measured when it was imported.
     """
     with transaction_on(location, write=True) as connection:
-        found = note_change(connection, name, since=since, why=why, by=by_command())
+        found = note_change(connection, name, since=since, why=why)
         counting, before = counts_of_measurements(connection, name)
+    tell_syslog("change", f"since {found.day}: {found.why}", name)
     if output_format == "json":
         numbers = {"measurements": counting, "measurements_before_change": before}
         click.echo(json.dumps(asdict(found) | numbers, indent=1))
         return
     click.echo(
-        f"{name}: change {found.id} is noted; measurements from before {found.day}, which no"
+        f"{name}: the change is noted; measurements from before {found.day}, which no"
         f" longer count: {before}; since then: {counting}"
     )
     if not counting:
@@ -71,21 +72,20 @@ def changed(name: str, since: str, why: str, output_format: str, location: str |
         )
 
 
-@system.command("undo", epilog="\b\nExample:\n  ioncast system undo mysite 1")
+@system.command("undo", epilog="\b\nExample:\n  ioncast system undo mysite")
 @click.argument("name", metavar="SYSTEM")
-@click.argument("change", metavar="ID", type=WholeNumber(1, LARGEST_ID))
 @format_option
 @database_option
-def undo(name: str, change: int, output_format: str, location: str | None) -> None:
-    """Take change ID of SYSTEM back (from `ioncast system show`): all counts as before."""
+def undo(name: str, output_format: str, location: str | None) -> None:
+    """Take the change of SYSTEM back: all measurements and outcomes count again."""
     with transaction_on(location, write=True) as connection:
-        found = undo_change(connection, change, by=by_command(), system=name)
+        found = undo_change(connection, name)
         counting, before = counts_of_measurements(connection, name)
+    tell_syslog("change", f"undone: since {found.day}: {found.why}", name)
     if output_format == "json":
         numbers = {"measurements": counting, "measurements_before_change": before}
         click.echo(json.dumps(asdict(found) | numbers, indent=1))
         return
     click.echo(
-        f"{name}: change {found.id} of {found.day} is taken back; measurements that count:"
-        f" {counting}"
+        f"{name}: the change of {found.day} is taken back; measurements that count: {counting}"
     )

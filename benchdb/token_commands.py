@@ -13,7 +13,7 @@ from benchdb.command_database import reading_database
 from benchdb.store.credentials import ROLES
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token, revoke_token, tokens
-from benchdb.store.writes import by_command, note_write
+from benchdb.store.writes import tell_syslog
 from ioncast_base.command_options import CommandGroup, database_option, format_option
 from ioncast_base.errors import InputError
 from ioncast_base.times import parse_duration
@@ -52,7 +52,7 @@ def add(name: str, role: str, expires: str | None, location: str | None) -> None
     expires_at = _moment_after(expires) if expires is not None else None
     with opened_database(location) as engine, transaction(engine, write=True) as connection:
         made = add_token(connection, name, role, expires_at)
-        note_write(connection, by_command(), "token", f"added {name}")
+    tell_syslog("token", f"added {name}")
     click.echo(made)
     click.echo(
         "ioncast: save this token now, because only its hash is stored; "
@@ -86,8 +86,8 @@ def revoke(name: str, location: str | None) -> None:
         transaction(engine, write=True) as connection,
     ):
         was_valid = revoke_token(connection, name)
-        if was_valid:
-            note_write(connection, by_command(), "token", f"revoked {name}")
+    if was_valid:
+        tell_syslog("token", f"revoked {name}")
     click.echo(f"{name}: {'revoked' if was_valid else 'was revoked before'}")
 
 

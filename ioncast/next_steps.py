@@ -35,7 +35,6 @@ NEXT_STEPS: dict[str, str | None] = {
     "campaign resume": "`ioncast campaign report FOLDER` shows its curves",
     "campaign report": _PREDICT,
     "history delete": None,
-    "history writes": None,
     "serve": None,
     "token add": "`ioncast token list` names all tokens",
     "token list": "`ioncast token add NAME --role ROLE` makes one, `ioncast token revoke NAME`"

@@ -1,4 +1,4 @@
-"""`ioncast system show`: the changes of a system, and changes that its outcomes suggest."""
+"""`ioncast system show`: the change of a system, and changes that its outcomes suggest."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 from dataclasses import asdict
 
 import click
-from tabulate import tabulate
 
 from benchdb.command_database import reading_database
 from benchdb.history.outcomes import newest_outcomes
-from benchdb.store.system_changes import SystemChange, changes, counts_of_measurements
+from benchdb.store.system_changes import SystemChange, change_of, counts_of_measurements
 from benchdb.store.systems import require_system
 from ioncast_base.command_options import database_option, format_option
 from ioncast_base.wording import counted
@@ -30,14 +29,14 @@ Examples:
 @format_option
 @database_option
 def show(name: str, output_format: str, location: str | None) -> None:
-    """Show the changes of SYSTEM, and the number of measurements and outcomes that count.
+    """Show the change of SYSTEM, and the number of measurements and outcomes that count.
 
     If several independent applications have become faster or slower than predicted at about the
     same time, the command to note a change follows.
     """
     with reading_database(location) as connection:
         require_system(connection, name)
-        noted = changes(connection, name)
+        noted = change_of(connection, name)
         counting, before = counts_of_measurements(connection, name)
         rows = newest_outcomes(connection, COUNTED, name)
     older = sum(row.is_before_change for row in rows)
@@ -49,7 +48,7 @@ def show(name: str, output_format: str, location: str | None) -> None:
             "measurements_before_change": before,
             "outcomes": len(rows) - older,
             "outcomes_before_change": older,
-            "changes": [asdict(each) for each in noted],
+            "change": noted and asdict(noted),
             "shifts": shifts_to_json(shifts),
         }
         click.echo(json.dumps(record, indent=1))
@@ -61,18 +60,13 @@ def show(name: str, output_format: str, location: str | None) -> None:
     click.echo("\n".join(_lines(noted, before, older, shifts)))
 
 
-def _lines(noted: list[SystemChange], before: int, older: int, shifts: list[Shift]) -> list[str]:
+def _lines(noted: SystemChange | None, before: int, older: int, shifts: list[Shift]) -> list[str]:
     lines = []
     if noted:
         lines.append(
-            f"{noted[-1].mark}: {counted(before, 'measurement')} and"
+            f"{noted.mark}: {counted(before, 'measurement')} and"
             f" {counted(older, 'outcome')} do not count"
         )
-        table = [
-            {"id": each.id, "since": each.day, "why": each.why, "noted by": each.noted_by}
-            for each in noted
-        ]
-        lines += ["", tabulate(table, headers="keys", disable_numparse=True)]
     else:
         lines.append("no change is noted")
     for shift in shifts:

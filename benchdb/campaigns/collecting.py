@@ -19,7 +19,7 @@ from benchdb.measurements.importers import Source, read_measurements
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction
 from benchdb.store.schema import longest, measurements
-from benchdb.store.writes import by_command, note_write
+from benchdb.store.writes import tell_syslog
 from ioncast_base.errors import InputError
 from ioncast_base.files import end_of_log, write_file
 
@@ -164,8 +164,8 @@ def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -
                 file_format=file_format,
                 rows=[measured],
             )
-            if is_new:
-                note_write(connection, by_command(), "measurements", file, system)
+        if is_new:
+            tell_syslog("measurements", file, system)
 
 
 def bandwidth(file_path: str) -> float:

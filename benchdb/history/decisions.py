@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +20,6 @@ from sqlalchemy import (
     update,
 )
 
-from benchdb.history.decision_sizes import SIZE_COUNTER, size_of
 from benchdb.history.revisions import next_revision
 from benchdb.store.accepted_values import (
     check_bandwidth,
@@ -32,8 +30,7 @@ from benchdb.store.accepted_values import (
     stored_time,
 )
 from benchdb.store.schema import decisions as decisions_table
-from benchdb.store.schema import expired_decisions, outcomes
-from benchdb.store.stored_counters import add_to_counter
+from benchdb.store.schema import outcomes
 from benchdb.store.systems import check_system_name
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.limits import LARGEST_ID
@@ -43,7 +40,7 @@ from ioncast_base.times import in_utc
 _KEYS = 200
 _TEXTS = ("id", "user", "executable", "name", "job_id", "source")
 # Length of the date and hour at the start of a stored time.
-HOUR = len("2026-11-21T04")
+_HOUR = len("2026-11-21T04")
 
 
 @dataclass(frozen=True)
@@ -152,9 +149,7 @@ def store_decisions(connection: Connection, rows: Iterable[DecisionRow]) -> int:
         del new[key]
     if not new:
         return 0
-    values = [_values(row) for row in new.values()]
-    connection.execute(insert(decisions_table), values)
-    add_to_counter(connection, SIZE_COUNTER, sum(map(size_of, values)))
+    connection.execute(insert(decisions_table), [_values(row) for row in new.values()])
     _revise_outcomes(connection, list(new.values()))
     return len(new)
 
@@ -226,7 +221,7 @@ def decisions(
 def decisions_per_hour(
     connection: Connection, since: datetime, system: str | None = None
 ) -> list[tuple[str, str, int]]:
-    """Count the decisions of each hour and source, also those that have expired.
+    """Count the decisions of each hour and source.
 
     Parameters
     ----------
@@ -235,8 +230,7 @@ def decisions_per_hour(
     since : datetime
         Count decisions from the hour of this time on; it needs a time zone.
     system : str, optional
-        Count only decisions of this system. Expired decisions of a system that the database did
-        not have are counted only without a system.
+        Count only decisions of this system.
 
     Returns
     -------
@@ -246,22 +240,13 @@ def decisions_per_hour(
     """
     if not is_text(system):
         return []
-    first = in_utc(since)[:HOUR]
-    table, expired = decisions_table.c, expired_decisions.c
-    hour = func.substr(table.asked_at, 1, HOUR).label("hour")
-    kept = select(hour, table.source, func.count()).where(table.asked_at >= first)
-    deleted = select(expired.hour, expired.source, expired.number).where(expired.hour >= first)
+    table = decisions_table.c
+    hour = func.substr(table.asked_at, 1, _HOUR).label("hour")
+    query = select(hour, table.source, func.count()).where(table.asked_at >= in_utc(since)[:_HOUR])
     if system is not None:
-        kept = kept.where(table.system == system)
-        deleted = deleted.where(expired.system == system)
-    numbers: Counter[tuple[str, str]] = Counter()
-    for query in (kept.group_by(hour, table.source), deleted):
-        for moment, source, number in connection.execute(query):
-            numbers[moment, source] += number
-    return [
-        (f"{moment}:00:00+00:00", source, number)
-        for (moment, source), number in sorted(numbers.items())
-    ]
+        query = query.where(table.system == system)
+    found = connection.execute(query.group_by(hour, table.source))
+    return sorted((f"{moment}:00:00+00:00", source, number) for moment, source, number in found)
 
 
 def decision_of_row(row: RowMapping | dict[str, Any]) -> DecisionRow:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, or_, select
 
 from benchdb.history.applications import checked_id
-from benchdb.history.deleting_runs import delete_outcomes, delete_runs
-from benchdb.history.expired_decisions import delete_decisions
+from benchdb.history.deleting_runs import delete_decisions, delete_outcomes, delete_runs
 from benchdb.history.outcomes import ids_of_users_outcomes
 from benchdb.store.accepted_values import is_text
 from benchdb.store.schema import applications, decisions, outcomes, runs

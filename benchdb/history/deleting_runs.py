@@ -1,4 +1,4 @@
-"""Deletes runs and outcomes from the history, and tells the services which answers change."""
+"""Deletes runs, outcomes and decisions, and tells the services which answers change."""
 
 from __future__ import annotations
 
@@ -7,20 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import (
-    Connection,
-    and_,
-    bindparam,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import Connection, delete, exists, func, insert, select, update
 
-from benchdb.history.applications import RUN_TIME, note_lost_runs
+from benchdb.history.applications import note_lost_runs
 from benchdb.history.revisions import keep_greatest, newest
 from benchdb.store.schema import (
     applications,
@@ -32,40 +21,13 @@ from benchdb.store.schema import (
     runs,
     systems,
 )
-from benchdb.store.stored_counters import add_to_counter, count, counter
+from benchdb.store.stored_counters import add_to_counter, counter
 from ioncast_base.times import in_utc, now
 
-# Deleting more in one transaction would keep other writers waiting. A run has up to 1 MiB of
-# insights.
-_RUNS_AT_ONCE = 50
-_OUTCOMES_AT_ONCE = 500
 # Names of counters: the number of the last deleted run, and of the last one that was forgotten.
 _DELETED = "deleted runs"
 _FORGOTTEN = "forgotten deleted runs"
 
-_LATER = runs.alias()
-_LATER_TIME = func.coalesce(_LATER.c.started, _LATER.c.stored_at)
-# The newest run of an application and size answers for its jobs as long as any are asked for.
-_IS_NEEDED = and_(
-    exists().where(decisions.c.application_id == runs.c.application_id),
-    ~exists().where(
-        _LATER.c.application_id == runs.c.application_id,
-        _LATER.c.tasks == runs.c.tasks,
-        tuple_(_LATER_TIME, _LATER.c.id) > tuple_(RUN_TIME, runs.c.id),
-    ),
-)
-_OLD_RUNS = (
-    select(runs.c.id)
-    .where(runs.c.stored_at < bindparam("first_kept"), ~_IS_NEEDED)
-    .order_by(runs.c.stored_at)
-    .limit(bindparam("most"))
-)
-_OLD_OUTCOMES = (
-    select(outcomes.c.id)
-    .where(outcomes.c.reported_at < bindparam("first_kept"))
-    .order_by(outcomes.c.reported_at)
-    .limit(bindparam("most"))
-)
 _KNOWN_BY = (
     select(systems.c.name, applications.c.executable, applications.c.user, runs.c.name)
     .join_from(runs, applications, runs.c.application_id == applications.c.id)
@@ -95,41 +57,6 @@ class DeletedRun:
     name: str | None
 
 
-def old_runs(connection: Connection, first_kept: datetime, most: int = _RUNS_AT_ONCE) -> list[int]:
-    """The ids of some runs that were stored before a time, the oldest first, at most `most`.
-
-    The newest run of an application and number of processes is left out as long as the database
-    has decisions for the application.
-    """
-    values = {"first_kept": in_utc(first_kept), "most": min(most, _RUNS_AT_ONCE)}
-    return list(connection.scalars(_OLD_RUNS, values))
-
-
-def count_old_runs(connection: Connection, first_kept: datetime) -> int:
-    """Count all runs of which `old_runs` lists some."""
-    return count(connection, _OLD_RUNS, first_kept=in_utc(first_kept))
-
-
-def old_outcomes(
-    connection: Connection, first_kept: datetime, most: int = _OUTCOMES_AT_ONCE
-) -> list[int]:
-    """The ids of some outcomes that were reported before a time, the oldest first."""
-    values = {"first_kept": in_utc(first_kept), "most": min(most, _OUTCOMES_AT_ONCE)}
-    return list(connection.scalars(_OLD_OUTCOMES, values))
-
-
-def count_old_outcomes(connection: Connection, first_kept: datetime) -> int:
-    """Count all outcomes that were reported before a time."""
-    return count(connection, _OLD_OUTCOMES, first_kept=in_utc(first_kept))
-
-
-def delete_old_runs(connection: Connection, first_kept: datetime, most: int = _RUNS_AT_ONCE) -> int:
-    """Delete the runs that `old_runs` lists, and return their number."""
-    ids = old_runs(connection, first_kept, most)
-    delete_runs(connection, ids)
-    return len(ids)
-
-
 def delete_runs(connection: Connection, ids: Collection[int]) -> None:
     """Delete runs with their logs' digests and insights; their outcomes stay without a log.
 
@@ -157,6 +84,11 @@ def delete_outcomes(connection: Connection, ids: Collection[int]) -> None:
     _, greatest = newest(connection)
     connection.execute(delete(outcomes).where(outcomes.c.id.in_(ids)))
     keep_greatest(connection, outcomes, greatest)
+
+
+def delete_decisions(connection: Connection, ids: Collection[str]) -> None:
+    """Delete decisions by their ids; some hundred at once."""
+    connection.execute(delete(decisions).where(decisions.c.id.in_(ids)))
 
 
 def deleted_after(connection: Connection, number: int) -> list[DeletedRun]:

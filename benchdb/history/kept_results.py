@@ -9,7 +9,6 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from benchdb.store.credentials import digest
 from benchdb.store.schema import kept_results
-from benchdb.store.stored_counters import count
 from ioncast_base.errors import ConflictError, InputError
 from ioncast_base.times import in_utc
 
@@ -23,14 +22,6 @@ _KNOWN = select(kept_results.c.document, kept_results.c.expires_at).where(
     kept_results.c.sha256 == bindparam("digest"), ~_HAS_EXPIRED
 )
 _KEPT = _KNOWN.where(kept_results.c.bytes > 0)
-# Deleting more in one transaction would keep other writers waiting. A result has up to 4 MiB.
-_AT_ONCE = 50
-_EXPIRED = (
-    select(kept_results.c.id)
-    .where(_HAS_EXPIRED)
-    .order_by(kept_results.c.expires_at)
-    .limit(bindparam("most"))
-)
 
 
 @dataclass(frozen=True)
@@ -147,16 +138,3 @@ def forget_result(
     of_result = update(kept_results).where(kept_results.c.sha256 == digest(secret))
     connection.execute(of_result.values(document="", bytes=0, expires_at=until))
     return True
-
-
-def count_expired(connection: Connection, now: datetime) -> int:
-    """Count the results that have expired."""
-    return count(connection, _EXPIRED, now=in_utc(now))
-
-
-def forget_expired(connection: Connection, now: datetime, most: int = _AT_ONCE) -> int:
-    """Delete some results that have expired, the oldest first, and return their number."""
-    values = {"now": in_utc(now), "most": min(most, _AT_ONCE)}
-    ids = list(connection.scalars(_EXPIRED, values))
-    connection.execute(delete(kept_results).where(kept_results.c.id.in_(ids)))
-    return len(ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,7 +17,6 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
-    false,
     func,
     insert,
     or_,
@@ -39,7 +38,7 @@ from benchdb.store.accepted_values import (
 )
 from benchdb.store.schema import applications, decisions, runs, systems
 from benchdb.store.schema import outcomes as outcomes_table
-from benchdb.store.system_changes import SystemChange, newest_changes
+from benchdb.store.system_changes import SystemChange, changes
 from benchdb.store.systems import system_id_of
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.limits import LARGEST_ID
@@ -64,7 +63,7 @@ class JoinedOutcome:
     tasks : int or None
         Number of processes of the run, else of the decision.
     change : SystemChange or None
-        The newest change of the system.
+        The change of the system.
     """
 
     outcome: Outcome
@@ -210,11 +209,6 @@ _CANDIDATES_OF_USER = _candidates(
 _JOINED_OF_APPLICATION = _JOINED.where(
     outcomes_table.c.id.in_(_CANDIDATES), _APPLICATION_ID == _WANTED
 )
-_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
-_JOINED_OF_IDS = _JOINED.where(outcomes_table.c.id.in_(_KEYS)).order_by(outcomes_table.c.id)
-_CANDIDATES_OF_DECISIONS = _JOINED.where(
-    outcomes_table.c.id.in_(_candidates(false(), decisions.c.id.in_(_KEYS)))
-).order_by(outcomes_table.c.id)
 _THEIRS = or_(applications.c.user == _OF_USER, decisions.c.user == _OF_USER)
 _IDS_OF_USER = _JOINED.with_only_columns(outcomes_table.c.id).where(
     outcomes_table.c.id.in_(_CANDIDATES_OF_USER), _THEIRS
@@ -420,18 +414,6 @@ def newest_outcomes_of(
     return _joined(connection, query, {"application": application_id})[::-1]
 
 
-def outcomes_of_ids(connection: Connection, ids: Sequence[int]) -> list[JoinedOutcome]:
-    """List the outcomes with these ids, some hundred at once, in the order of their ids."""
-    return _joined(connection, _JOINED_OF_IDS, {"keys": ids})
-
-
-def outcomes_of_decisions(connection: Connection, ids: Sequence[str]) -> list[JoinedOutcome]:
-    """List the outcomes that belong to decisions, some hundred at once, in the order of ids."""
-    wanted = set(ids)
-    found = _joined(connection, _CANDIDATES_OF_DECISIONS, {"keys": ids})
-    return [row for row in found if row.decision is not None and row.decision.id in wanted]
-
-
 def ids_of_users_outcomes(connection: Connection, user: str) -> list[int]:
     """The ids of the outcomes of a user's applications and of decisions for the user."""
     return list(connection.scalars(_IDS_OF_USER, {"of_user": user}))
@@ -502,11 +484,11 @@ def _conflict(outcome: Outcome, why: str) -> ConflictError:
 def _joined(
     connection: Connection, query: Select[Any], given: dict[str, Any]
 ) -> list[JoinedOutcome]:
-    changes = newest_changes(connection)
-    return [_joined_of_row(row, changes) for row in connection.execute(query, given).mappings()]
+    noted = changes(connection)
+    return [_joined_of_row(row, noted) for row in connection.execute(query, given).mappings()]
 
 
-def _joined_of_row(row: RowMapping, changes: Mapping[str, SystemChange]) -> JoinedOutcome:
+def _joined_of_row(row: RowMapping, noted: Mapping[str, SystemChange]) -> JoinedOutcome:
     outcome = Outcome(**{name: row[name] for name in _OUTCOME_FIELDS})
     decided = {column.name: row[f"decision_{column.name}_"] for column in decisions.c}
     application = None
@@ -522,5 +504,5 @@ def _joined_of_row(row: RowMapping, changes: Mapping[str, SystemChange]) -> Join
         application=application,
         pattern=row["pattern"],
         tasks=row["tasks"],
-        change=changes.get(outcome.system),
+        change=noted.get(outcome.system),
     )

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, delete, insert, select
+from sqlalchemy import Column, Connection, select, update
 
 from benchdb.store.accepted_values import check_text
-from benchdb.store.schema import paused_systems
+from benchdb.store.schema import systems
 from benchdb.store.systems import require_system
 from ioncast_base.errors import InputError
 from ioncast_base.times import now
 
-_TABLE = paused_systems.c
-_PAUSES = select(_TABLE.system, _TABLE.paused_by, _TABLE.paused_at, _TABLE.reason)
+_PAUSES = (
+    select(systems.c.name, systems.c.paused_by, systems.c.paused_at, systems.c.pause_reason)
+    .where(systems.c.paused_at.is_not(None))
+    .order_by(systems.c.name)
+)
+_RESUMED = {"paused_by": None, "paused_at": None, "pause_reason": None}
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,7 @@ class Pause:
 
 def pauses(connection: Connection) -> list[Pause]:
     """All paused systems, in the order of their names."""
-    return sorted(
-        (Pause(*row) for row in connection.execute(_PAUSES)), key=lambda pause: pause.system
-    )
-
-
-def pause_of(connection: Connection, system: str) -> Pause | None:
-    """The pause of a system; None if its decisions are not paused."""
-    row = connection.execute(_PAUSES.where(_TABLE.system == system)).one_or_none()
-    return Pause(*row) if row else None
+    return [Pause(*row) for row in connection.execute(_PAUSES)]
 
 
 def pause_decisions(
@@ -81,13 +77,13 @@ def pause_decisions(
         If the database does not have the system.
     """
     require_system(connection, system)
-    _check("the name of the person", paused_by, _TABLE.paused_by)
-    _check("the reason", reason, _TABLE.reason)
-    before = pause_of(connection, system)
-    if before is not None:
-        return before
-    values = {"system": system, "paused_by": paused_by, "paused_at": now(), "reason": reason}
-    connection.execute(insert(paused_systems).values(values))
+    _check("the name of the person", paused_by, systems.c.paused_by)
+    _check("the reason", reason, systems.c.pause_reason)
+    row = connection.execute(_PAUSES.where(systems.c.name == system)).one_or_none()
+    if row is not None:
+        return Pause(*row)
+    values = {"paused_by": paused_by, "paused_at": now(), "pause_reason": reason}
+    connection.execute(update(systems).where(systems.c.name == system).values(values))
     return None
 
 
@@ -102,12 +98,10 @@ def resume_decisions(connection: Connection, system: str) -> bool:
     Raises
     ------
     UnknownNameError
-        If the database does not have the system, and it is not paused.
+        If the database does not have the system.
     """
-    done = connection.execute(delete(paused_systems).where(_TABLE.system == system))
-    if not done.rowcount:
-        require_system(connection, system)
-    return bool(done.rowcount)
+    of = systems.c.name == require_system(connection, system), systems.c.paused_at.is_not(None)
+    return bool(connection.execute(update(systems).where(*of).values(_RESUMED)).rowcount)
 
 
 def _check(name: str, text: str | None, column: Column[Any]) -> None:

@@ -21,7 +21,6 @@ from benchdb.measurements.parquet import MAGIC, csv_of
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.restore import Origin, Repetition, restore
 from benchdb.measurements.storing import Measurement, count, store
-from benchdb.store.writes import note_write
 from ioncast_base.errors import InputError, Remedy
 
 EXPORT = "export"
@@ -174,22 +173,6 @@ class ExportFile:
 
     def _rows_of(self, origins: Iterable[Origin]) -> list[Measurement]:
         return [row for origin in origins for _, row in self.imports[origin]]
-
-
-def store_file(
-    connection: Connection,
-    file: MeasurementsFile | ExportFile,
-    by: str,
-    *,
-    replace: bool = False,
-    progress: Progress = silently,
-) -> StoredFile:
-    """Store a file of measurements, and note who did it (see `benchdb.store.writes`)."""
-    stored = file.store(connection, replace=replace, progress=progress)
-    if stored.stored.measurements or stored.replaced:
-        system = file.system if isinstance(file, MeasurementsFile) else None
-        note_write(connection, by, "measurements", file.name, system)
-    return stored
 
 
 def read_file(

@@ -35,7 +35,7 @@ def list_to_json(
 
 
 def _change_record(change: SystemChange) -> dict[str, Any]:
-    return {"id": change.id, "since": change.since, "why": change.why}
+    return {"since": change.since, "why": change.why}
 
 
 def _listed(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:

@@ -32,13 +32,21 @@ metadata = MetaData(
 
 # `revision` gets a new random value with each change of the system's measurements. Imports cannot
 # show every change: SQLite reuses the id of a deleted import, and an edited export has the hash and
-# the time of the import that it replaces.
+# the time of the import that it replaces. Nothing from before `valid_since` counts, because the
+# machine changed then. A system with `paused_at` gets no decisions. Times are in the form of
+# `ioncast_base.times.in_utc`.
 systems = Table(
     "systems",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
     Column("revision", String(32)),
+    Column("valid_since", String(40)),
+    Column("change_why", String(500)),
+    Column("change_noted_at", String(40)),
+    Column("paused_at", String(40)),
+    Column("paused_by", String(100)),
+    Column("pause_reason", String(500)),
 )
 
 # A configuration is one benchmark run without its number of I/O nodes. `pattern` is its canonical
@@ -86,10 +94,9 @@ imports = Table(
 )
 
 # `used` is false for rows that their own file sets apart; `note` says why. `before_change` is true
-# for rows from before the newest change of their system (see `system_changes`), which no longer
-# count. The columns of the
-# unique constraint are in the order in which curves are read. The constraint has a name of its own,
-# because the name by convention is longer than PostgreSQL allows.
+# for rows from before `valid_since` of their system. The columns of the unique constraint are in
+# the order in which curves are read. The constraint has a name of its own, because the name by
+# convention is longer than PostgreSQL allows.
 measurements = Table(
     "measurements",
     metadata,
@@ -264,35 +271,6 @@ decisions = Table(
     Index(None, "application_id", "asked_at"),
 )
 
-# The number of decisions of an hour that were deleted, so that the hours keep their sums. `hour` is
-# the beginning of a stored time. `system` is null for all systems that the database does not have:
-# anybody can name a new one in each question.
-expired_decisions = Table(
-    "expired_decisions",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("hour", String(13), nullable=False),
-    Column("system", String(200)),
-    Column("source", String(20), nullable=False),
-    Column("number", BigInteger, nullable=False),
-    UniqueConstraint("hour", "system", "source", name="uq_expired_decisions_hour"),
-)
-
-# Sums of the errors of decisions, by the month in UTC in which the outcomes were reported. Only
-# errors count here that nobody can compute again, because the decision or the outcome expired.
-# `inside` counts the outcomes between p10 and p90.
-expired_errors = Table(
-    "expired_errors",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("system", String(200), nullable=False),
-    Column("month", String(7), nullable=False),
-    Column("number", BigInteger, nullable=False),
-    Column("error_sum", Float, nullable=False),
-    Column("inside", BigInteger, nullable=False),
-    UniqueConstraint("system", "month", name="uq_expired_errors_system"),
-)
-
 # How many bytes of a file of decisions are stored, so that a keeper that begins anew stores no
 # decision again that has expired meanwhile.
 drained_spools = Table(
@@ -351,43 +329,6 @@ tokens = Table(
     Column("created_at", String(40), nullable=False),
     Column("revoked_at", String(40)),
     Column("expires_at", String(40)),
-)
-
-# The systems whose schedulers get no decisions at the moment.
-paused_systems = Table(
-    "paused_systems",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("system", String(200), nullable=False, unique=True),
-    Column("paused_by", String(100), nullable=False),
-    Column("paused_at", String(40), nullable=False),
-    Column("reason", String(500)),
-)
-
-# Changes of the machines themselves, such as a new file system. `since` is in the form of
-# `ioncast_base.times.in_utc`. The change with the latest `since` decides.
-system_changes = Table(
-    "system_changes",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("system_id", ForeignKey("systems.id"), nullable=False, index=True),
-    Column("since", String(40), nullable=False),
-    Column("why", String(500), nullable=False),
-    Column("noted_by", String(120), nullable=False),
-    Column("noted_at", String(40), nullable=False),
-)
-
-# The writers of changes; see `benchdb.store.writes`.
-writes = Table(
-    "writes",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("at", String(40), nullable=False, index=True),
-    Column("by", String(120), nullable=False),
-    Column("kind", String(20), nullable=False),
-    Column("what", String(1000), nullable=False),
-    Column("system", String(200)),
-    Index(None, "by", "id"),
 )
 
 # A result of an upload that a user chose to keep. `sha256` is that of the secret in its address, so

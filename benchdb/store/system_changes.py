@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from benchdb.store.accepted_values import check_text, stored_time
-from benchdb.store.schema import imports, longest, measurements, system_changes, systems
+from benchdb.store.schema import imports, measurements, systems
 from benchdb.store.systems import require_system, revise, system_id_of
-from benchdb.store.writes import note_write
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.times import instant, now
 
@@ -24,29 +23,23 @@ _MIDNIGHT = "T00:00:00.000000+00:00"
 
 @dataclass(frozen=True)
 class SystemChange:
-    """A change of a machine.
+    """The last change of a machine.
 
     Attributes
     ----------
-    id : int
-        The change's id in the database.
     system : str
         Name of the system.
     since : str
         When the machine changed, ISO 8601 in UTC. Everything from before no longer counts.
     why : str
         The change in words.
-    noted_by : str
-        The writer of the change, see `benchdb.store.writes`.
     noted_at : str
         When the change was noted, ISO 8601 in UTC.
     """
 
-    id: int
     system: str
     since: str
     why: str
-    noted_by: str
     noted_at: str
 
     @property
@@ -69,17 +62,20 @@ class SystemChange:
 # Statements are built once, because SQLAlchemy needs longer to build one than a database to
 # answer it.
 _CHANGES = (
-    select(
-        system_changes.c.id,
-        systems.c.name,
-        *(system_changes.c[name] for name in ("since", "why", "noted_by", "noted_at")),
-    )
-    .join_from(system_changes, systems)
-    .order_by(system_changes.c.since, system_changes.c.id)
+    select(systems.c.name, systems.c.valid_since, systems.c.change_why, systems.c.change_noted_at)
+    .where(systems.c.valid_since.is_not(None))
+    .order_by(systems.c.name)
 )
-_CHANGES_OF_SYSTEM = _CHANGES.where(systems.c.name == bindparam("system"))
-_NEWEST_SINCE = select(func.max(system_changes.c.since)).where(
-    system_changes.c.system_id == bindparam("of_system")
+_CHANGE_OF_SYSTEM = _CHANGES.where(systems.c.name == bindparam("system"))
+_SINCE = select(systems.c.valid_since).where(systems.c.id == bindparam("of_system"))
+_NOTE = (
+    update(systems)
+    .where(systems.c.id == bindparam("of_system"))
+    .values(
+        valid_since=bindparam("since"),
+        change_why=bindparam("why"),
+        change_noted_at=bindparam("noted_at"),
+    )
 )
 _TIMES = (
     select(
@@ -115,25 +111,18 @@ _IS_MEASURED = select(
 )
 
 
-def changes(connection: Connection, system: str | None = None) -> list[SystemChange]:
-    """List the changes of a system, by default of all; the change of the latest time is last."""
-    query, values = (_CHANGES, {}) if system is None else (_CHANGES_OF_SYSTEM, {"system": system})
-    return [SystemChange(*row) for row in connection.execute(query, values)]
+def changes(connection: Connection) -> dict[str, SystemChange]:
+    """Look up the change of each system, by name; systems without a change are left out."""
+    return {row.name: SystemChange(*row) for row in connection.execute(_CHANGES)}
 
 
-def newest_changes(connection: Connection) -> dict[str, SystemChange]:
-    """Look up the change that decides for each system; systems without a change are left out."""
-    return {change.system: change for change in changes(connection)}
+def change_of(connection: Connection, system: str) -> SystemChange | None:
+    """Look up the change of a system; None if the system never changed."""
+    row = connection.execute(_CHANGE_OF_SYSTEM, {"system": system}).one_or_none()
+    return SystemChange(*row) if row else None
 
 
-def newest_change(connection: Connection, system: str) -> SystemChange | None:
-    """Look up the change that decides for a system; None if the system never changed."""
-    return next(reversed(changes(connection, system)), None)
-
-
-def note_change(
-    connection: Connection, system: str, *, since: str, why: str, by: str
-) -> SystemChange:
+def note_change(connection: Connection, system: str, *, since: str, why: str) -> SystemChange:
     """Note that a machine changed: measurements and outcomes from before no longer count.
 
     Parameters
@@ -141,76 +130,36 @@ def note_change(
     connection : Connection
         A connection in a transaction that writes (see `benchdb.store.database.transaction`).
     system : str
-        Name of a system of the database.
+        Name of a system of the database. The change replaces the one that was noted before.
     since : str
         When the machine changed: a date or a time, ISO 8601; without a zone in UTC.
     why : str
         The change in words: one printable line.
-    by : str
-        The writer, from `benchdb.store.writes`.
 
     Raises
     ------
     InputError
-        If the time is not valid or in the future, the text is not valid, or the same change is
-        noted already.
+        If the time is not valid or in the future, or the text is not valid.
     UnknownNameError
         If the database does not have the system.
     """
-    require_system(connection, system)
-    system_id = system_id_of(connection, system)
-    values = {
-        "system_id": system_id,
-        "since": _past(since),
-        "why": _printable(why),
-        "noted_by": by[: longest(system_changes.c.noted_by)],
-        "noted_at": now(),
-    }
-    if any(each.since == values["since"] for each in changes(connection, system)):
-        raise InputError(
-            f"{system} already has a change of {since}",
-            remedy="take it back with `ioncast system undo`, or give another time",
-        )
-    [key] = connection.scalars(insert(system_changes).values(values).returning(system_changes.c.id))
-    _apply(connection, system_id)
-    found = next(each for each in changes(connection, system) if each.id == key)
-    note_write(connection, by, "change", f"since {found.day}: {found.why}", system)
+    found = SystemChange(require_system(connection, system), _past(since), _printable(why), now())
+    _apply(connection, system, since=found.since, why=found.why, noted_at=found.noted_at)
     return found
 
 
-def undo_change(
-    connection: Connection, change_id: int, *, by: str, system: str | None = None
-) -> SystemChange:
-    """Take a change back: everything counts again as if it had never been noted.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes.
-    change_id : int
-        The change's id.
-    by : str
-        The writer, from `benchdb.store.writes`.
-    system : str, optional
-        Name of the system that must have the change.
+def undo_change(connection: Connection, system: str) -> SystemChange:
+    """Take the change of a system back: everything counts again as if it had never been noted.
 
     Raises
     ------
     UnknownNameError
-        If the database does not have the system, or the system no such change.
+        If the database does not have the system, or no change of it.
     """
-    if system is not None:
-        require_system(connection, system)
-    undone = next((each for each in changes(connection, system) if each.id == change_id), None)
+    undone = change_of(connection, require_system(connection, system))
     if undone is None:
-        raise UnknownNameError(
-            f"{system or 'the database'} has no change {change_id}",
-            remedy="`ioncast system show` lists the changes of a system",
-        )
-    connection.execute(delete(system_changes).where(system_changes.c.id == change_id))
-    _apply(connection, system_id_of(connection, undone.system))
-    what = f"undone: since {undone.day}: {undone.why}"
-    note_write(connection, by, "change", what, undone.system)
+        raise UnknownNameError(f"no change of {system} is noted")
+    _apply(connection, system, since=None, why=None, noted_at=None)
     return undone
 
 
@@ -227,8 +176,8 @@ def is_measured(connection: Connection, system: str) -> bool:
 
 
 def deciding_time(connection: Connection, system_id: int) -> datetime | None:
-    """The time of the change that decides for a system; None if the system never changed."""
-    return instant(connection.scalar(_NEWEST_SINCE, {"of_system": system_id}))
+    """The time of the change of a system; None if the system never changed."""
+    return instant(connection.scalar(_SINCE, {"of_system": system_id}))
 
 
 def is_before(since: datetime | None, started: str | None, imported_at: str) -> bool:
@@ -239,9 +188,11 @@ def is_before(since: datetime | None, started: str | None, imported_at: str) -> 
     return measured_at is not None and measured_at < since
 
 
-def _apply(connection: Connection, system_id: int) -> None:
-    """Mark the measurements as the changes of their system want it now."""
-    since = deciding_time(connection, system_id)
+def _apply(connection: Connection, system: str, **change: str | None) -> None:
+    """Store the change of a system, and mark its measurements as the change wants it."""
+    system_id = system_id_of(connection, system)
+    connection.execute(_NOTE, {"of_system": system_id, **change})
+    since = instant(change["since"])
     rows = connection.execute(
         _TIMES.execution_options(yield_per=_ROWS_AT_ONCE), {"of_system": system_id}
     )
@@ -272,7 +223,7 @@ def _past(text: str) -> str:
 
 
 def _printable(why: str) -> str:
-    check_text("the reason", why, system_changes.c.why)
+    check_text("the reason", why, systems.c.change_why)
     if not why.strip() or not why.isprintable():
         raise InputError(f"the reason is {why!r}", remedy="use printable characters in one line")
     return why.strip()

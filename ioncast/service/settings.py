@@ -164,11 +164,6 @@ class Settings(Table):
     keep_decisions_days: Days = Field(
         400, description="Days that decisions stay in the database; 0 for ever."
     )
-    keep_decisions_mib: Annotated[int, Field(ge=0, le=1_048_576)] = Field(
-        2048,
-        description="MiB that decisions may take in the database, without limit if 0; decisions"
-        " that no job follows are deleted first.",
-    )
     keep_runs_days: Days = Field(
         1095, description="Days that runs stay in the history after they were stored; 0 for ever."
     )

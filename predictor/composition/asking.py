@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from benchdb.store.system_changes import newest_change
+from benchdb.store.system_changes import change_of
 from benchdb.store.systems import measured_systems, require_system
 from ioncast_base.errors import DatabaseError, InputError, IoncastError, UnknownNameError, as_option
 from ioncast_base.wording import alike_first, listed
@@ -294,7 +294,7 @@ def _nothing_measured(
     kind = "engines" if found.engines else "systems"
     known = listed(found.engines) or alike_first(system, measured_systems(connection))
     how = f" with {found.engine!r}" if found.engines else ""
-    change = newest_change(connection, system)
+    change = change_of(connection, system)
     if change is not None and not found.engines:
         return UnknownNameError(
             f"nothing was measured on {system!r} since the change of {change.day} ({change.why})",

@@ -80,12 +80,16 @@ class NewChange(Given):
 class ChangeItem(BaseModel):
     """A change of a machine: measurements and outcomes from before it do not count."""
 
-    id: int
     system: str
     since: str
     why: str
-    noted_by: str = Field(description="The token, or the user of the command.")
     noted_at: str
+
+
+class ChangeQuery(Given):
+    """The system whose change is taken back."""
+
+    system: SystemName
 
 
 class UntriedItem(BaseModel):
@@ -103,14 +107,12 @@ class UntriedItem(BaseModel):
 
 
 class SystemItem(BaseModel):
-    """A system with its imports and its changes."""
+    """A system with its imports and its change."""
 
     name: str
     imports: int = Field(description="The number of imported files.")
     newest: str | None = Field(description="The time of the newest import.")
-    changes: list[ChangeItem] = Field(
-        description="The changes of the machine; the last one decides. Not in pages."
-    )
+    change: ChangeItem | None = Field(description="The last change of the machine that is noted.")
     untried: int = Field(
         description="The number of applications that never ran with a number of I/O nodes that may"
         " be better. 0 if the service tries such numbers itself (`explore`)."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -23,11 +22,12 @@ from benchdb.measurements.coverage import (
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.file_imports import StoredFile
 from benchdb.store.database import transaction
-from benchdb.store.system_changes import SystemChange, changes, note_change, undo_change
+from benchdb.store.system_changes import SystemChange, change_of, changes, note_change, undo_change
 from benchdb.store.systems import system_id_of, system_names
 from ioncast.service.api.benchmark_values import (
     CellItem,
     ChangeItem,
+    ChangeQuery,
     ConfigurationItem,
     ConfigurationPage,
     ConfigurationQuery,
@@ -62,7 +62,7 @@ from ioncast.service.http.framework import operation
 from ioncast.service.http.given import JSON, checked_json
 from ioncast.service.http.lists import PageOfSystem, cut
 from ioncast.service.http.uploads import place, uploaded
-from ioncast.service.http.writers import writer
+from ioncast.service.http.writers import log_write, writing
 from ioncast.service.sandbox.tasks import Place, import_measurements, store_rows
 from ioncast_base.errors import InputError, UnknownNameError
 from ior_configs import IorConfig
@@ -78,7 +78,7 @@ def list_systems(query: SystemQuery) -> SystemPage:
         rows = listing.systems_after(connection, query.after or "", query.limit + 1)
         noted = changes(connection)
         shown, following = cut(rows, query.limit, lambda row: row.name)
-        items = [_system(connection, row, noted) for row in shown]
+        items = [_system(connection, row, noted.get(row.name)) for row in shown]
     return SystemPage(items=items, next=following)
 
 
@@ -96,7 +96,7 @@ def put_system(body: NewSystem) -> tuple[SystemItem, int]:
         known = body.name in system_names(connection)
         system_id_of(connection, body.name)
         found = listing.system(connection, body.name)
-        item = _system(connection, found, changes(connection, body.name))
+        item = _system(connection, found, change_of(connection, body.name))
     return item, 200 if known else 201
 
 
@@ -109,18 +109,29 @@ def put_system(body: NewSystem) -> tuple[SystemItem, int]:
     also=(404, 503),
 )
 def put_change(body: NewChange) -> tuple[ChangeItem, int]:
-    """Measurements and outcomes from before no longer decide; they stay stored and visible."""
-    with transaction(service().database, write=True) as connection:
-        found = note_change(connection, body.system, since=body.since, why=body.why, by=writer())
+    """Measurements and outcomes from before no longer decide; they stay stored and visible.
+
+    The change replaces the one that was noted before.
+    """
+    with writing() as (connection, note):
+        found = note_change(connection, body.system, since=body.since, why=body.why)
+        note("change", f"since {found.day}: {found.why}", body.system)
     return ChangeItem(**vars(found)), 201
 
 
-@benchmarks.delete("/v1/changes/<int:number>")
-@operation("Take a change of a machine back", role="admin", answers={204: None}, also=(404, 503))
-def delete_change(number: int) -> Response:
+@benchmarks.delete("/v1/changes")
+@operation(
+    "Take the change of a machine back",
+    role="admin",
+    query=ChangeQuery,
+    answers={204: None},
+    also=(404, 503),
+)
+def delete_change(query: ChangeQuery) -> Response:
     """Let all measurements and outcomes count as if the change had never been noted."""
-    with transaction(service().database, write=True) as connection:
-        undo_change(connection, number, by=writer())
+    with writing() as (connection, note):
+        undone = undo_change(connection, query.system)
+        note("change", f"undone: since {undone.day}: {undone.why}", query.system)
     return Response(status=204)
 
 
@@ -202,10 +213,12 @@ def put_measurements(
             for index, row in enumerate(body.measurements)
         ]
         sent = request.get_data()
-        return _stored(run(store_rows, place(), writer(), "measurements", sent, body.system, rows))
+        found = run(store_rows, place(), "measurements", sent, body.system, rows)
+        return _stored(found, "measurements", body.system)
     assert form is not None  # noqa: S101
     with uploaded("file") as [upload]:
-        return _stored(run(import_measurements, place(), writer(), upload, **form.model_dump()))
+        found = run(import_measurements, place(), upload, **form.model_dump())
+    return _stored(found, upload.name, form.system)
 
 
 @benchmarks.get("/v1/curves")
@@ -239,7 +252,8 @@ def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
     """
     rows = [(index, row) for index, curve in enumerate(body.curves) for row in curve.rows()]
     run, sent = service().children.run, request.get_data()
-    return _stored(run(store_rows, place(), writer(), "curves", sent, body.system, rows))
+    found = run(store_rows, place(), "curves", sent, body.system, rows)
+    return _stored(found, "curves", body.system)
 
 
 @benchmarks.get("/v1/coverage")
@@ -328,11 +342,11 @@ def _ids(connection: Connection, query: PageOfSystem, one: int | None) -> list[i
 
 
 def _system(
-    connection: Connection, row: listing.SystemSummary, noted: Sequence[SystemChange]
+    connection: Connection, row: listing.SystemSummary, noted: SystemChange | None
 ) -> SystemItem:
-    own = [ChangeItem(**vars(each)) for each in noted if each.system == row.name]
+    change = ChangeItem(**vars(noted)) if noted else None
     number, largest = untried_of(connection, row.name)
-    return SystemItem(**vars(row), changes=own, untried=number, largest_untried=largest)
+    return SystemItem(**vars(row), change=change, untried=number, largest_untried=largest)
 
 
 def untried_of(connection: Connection, system: str) -> tuple[int, list[UntriedItem]]:
@@ -350,8 +364,10 @@ def untried_of(connection: Connection, system: str) -> tuple[int, list[UntriedIt
     return (found["number"] if found["number"] > len(found["largest"]) else len(largest)), largest
 
 
-def _stored(file: StoredFile) -> tuple[MeasurementsAnswer, int]:
+def _stored(file: StoredFile, name: str, system: str) -> tuple[MeasurementsAnswer, int]:
     is_new = file.stored.measurements > 0
+    if is_new or file.replaced:
+        log_write("measurements", name, system)
     answer = MeasurementsAnswer(
         stored=is_new,
         format=file.file_format,

@@ -13,7 +13,6 @@ from benchdb.history import outcomes as stored_outcomes
 from benchdb.history.revisions import newest
 from benchdb.store.accepted_values import stored_time
 from benchdb.store.database import transaction
-from benchdb.store.writes import note_write
 from ioncast.service.answering.prepared import Summary
 from ioncast.service.api.traces import Trace, add_insights, store_trace
 from ioncast.service.context import service
@@ -33,7 +32,7 @@ from ioncast.service.http.framework import operation
 from ioncast.service.http.given import Given
 from ioncast.service.http.lists import Page, PageQuery, cut
 from ioncast.service.http.uploads import MOST_LOGS, trace_of, uploaded
-from ioncast.service.http.writers import writer
+from ioncast.service.http.writers import Note, writing
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
 from ioncast_base.toml_files import refusing
@@ -247,7 +246,7 @@ class ValidationAnswer(BaseModel):
     )
     months: list[MonthItem] = Field(
         description="By system, newest month first; at most one for each month since a system's"
-        " first outcome. These outcomes count, and all that expired or whose decisions expired."
+        " first outcome."
     )
 
 
@@ -285,8 +284,8 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
     the log; without a log, the report is about the job's newest outcome of the last four weeks.
     """
     if body is not None:
-        with transaction(service().database, write=True) as connection:
-            return _stored(connection, body, None)
+        with writing() as (connection, note):
+            return _stored(connection, note, body, None)
     assert form is not None  # noqa: S101
     with uploaded("log") as uploads:
         content = trace_of(uploads)
@@ -302,11 +301,11 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
             **form.model_dump(include={"system", "job_id", "started", "io_nodes", "decision_id"}),
             bandwidth_mib_s=observed,
         )
-        with transaction(service().database, write=True) as connection:
-            run, _ = store_trace(connection, uploads, content, told)
+        with writing() as (connection, note):
+            run, _ = store_trace(connection, note, uploads, content, told)
             got = form.bandwidth_mib_s or run.bandwidth_mib_s or observed
             outcome = outcome.model_copy(update={"bandwidth_mib_s": got})
-            answer = _stored(connection, outcome, run.id)
+            answer = _stored(connection, note, outcome, run.id)
         add_insights(run, uploads)
     return answer
 
@@ -386,12 +385,12 @@ def _accuracy(
 
 
 def _stored(
-    connection: Connection, outcome: Outcome, run_id: int | None
+    connection: Connection, note: Note, outcome: Outcome, run_id: int | None
 ) -> tuple[OutcomeAnswer, int]:
     before = newest(connection)
     found, new = stored_outcomes.store_outcome(connection, **outcome.model_dump(), run_id=run_id)
     if newest(connection) != before:
-        note_write(connection, writer(), "outcome", found.id, outcome.system)
+        note("outcome", found.id, outcome.system)
     return OutcomeAnswer.model_validate(found, from_attributes=True), 201 if new else 200
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
@@ -26,9 +26,7 @@ from benchdb.history.run_insights import store_insights
 from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
-from benchdb.store.writes import note_write
 from ioncast.service.context import service
-from ioncast.service.http.access import known_token
 from ioncast.service.http.fields import (
     TEXT,
     DecisionId,
@@ -50,7 +48,7 @@ from ioncast.service.http.uploads import (
     uploaded,
     why_no_insights,
 )
-from ioncast.service.http.writers import writer
+from ioncast.service.http.writers import Note, writing
 from ioncast.service.sandbox.insight_documents import current_insights, with_advice
 from ioncast.service.sandbox.tasks import TraceContent
 from ioncast.service.sandbox.uploaded_logs import Upload
@@ -257,8 +255,8 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
     """
     with uploaded("log") as uploads:
         content = trace_of(uploads)
-        with transaction(service().database, write=True) as connection:
-            run, new = store_trace(connection, uploads, content, form)
+        with writing() as (connection, note):
+            run, new = store_trace(connection, note, uploads, content, form)
             measured = measured_systems(connection)
         no_insights = add_insights(run, uploads)
     warnings = [
@@ -286,7 +284,11 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
 
 
 def store_trace(
-    connection: Connection, uploads: Sequence[Upload], content: TraceContent, told: Trace
+    connection: Connection,
+    note: Note,
+    uploads: Sequence[Upload],
+    content: TraceContent,
+    told: Trace,
 ) -> tuple[Run, bool]:
     """Add a run to the history of its application (see `benchdb.history.runs.store_run`)."""
     named = job_nodes(None, content.nodes)
@@ -308,7 +310,7 @@ def store_trace(
     before = newest(connection)
     stored, is_new = store_run(connection, run)
     if newest(connection) != before:
-        note_write(connection, writer(), "run", stored.id, told.system)
+        note("run", stored.id, told.system)
     return stored, is_new
 
 
@@ -408,22 +410,13 @@ def get_run(number: int, run_id: int) -> RunAnswer:
 @operation("Delete a run", role="admin", answers={204: None}, also=(404, 503))
 def delete_run(number: int, run_id: int) -> Response:
     """Delete a run with its findings and its outcome; answers forget it within seconds."""
-    with transaction(service().database, write=True) as connection:
+    with writing() as (connection, note):
         run = run_of(connection, number, run_id)
         left = delete_some(connection, belongings_of_run(connection, run_id))
-        note_write(connection, writer(), "deletion", f"run {run_id}", run.application.system)
+        note("deletion", f"run {run_id}", run.application.system)
     while left:
         with transaction(service().database, write=True) as connection:
             left = delete_some(connection, left)
-    of = run.application
-    _LOG.info(
-        "the token %r deleted run %d of %r by %r on %r",
-        token.name if (token := known_token(service(), request)) else None,
-        run.id,
-        of.executable,
-        of.user,
-        of.system,
-    )
     return Response(status=204)
 
 

@@ -5,39 +5,18 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from functools import partial
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
-from benchdb.history.deleting_runs import (
-    count_old_outcomes,
-    count_old_runs,
-    delete_old_runs,
-    delete_outcomes,
-    forget_deleted,
-    is_forgettable,
-    old_outcomes,
-)
-from benchdb.history.expired_decisions import (
-    BEGINNING,
-    count_too_old,
-    delete_least_useful,
-    delete_too_old,
-    takes_too_much,
-)
-from benchdb.history.kept_results import count_expired, forget_expired
-from benchdb.history.outcomes import JoinedOutcome, outcomes_of_decisions, outcomes_of_ids
+from benchdb.history.deleting_runs import forget_deleted, is_forgettable
+from benchdb.history.expiring import DECISIONS, KEPT_RESULTS, OUTCOMES, RUNS
 from benchdb.store.database import transaction
-from benchdb.store.expired_errors import add_expired
-from benchdb.store.schema import decisions, kept_results, outcomes, runs, writes
-from benchdb.store.writes import count_old_writes, delete_old_writes
 from ioncast.service.keeper.expiring_table import ExpiringTable
 from ioncast.service.settings import Settings
 from ioncast_base.clock import ClockCheck
-from predictor.validation.decision_errors import judge
-from predictor.validation.monthly_errors import monthly_errors
 
 _BETWEEN_S = 60.0
 # Decisions wait in the spool meanwhile.
@@ -58,25 +37,21 @@ class ExpiryStep:
     Parameters
     ----------
     settings : Settings
-        How long data stay, and how much space they may take.
+        How long data stay.
     database : Engine
         The database.
     """
 
     def __init__(self, settings: Settings, database: Engine) -> None:
         self._database = database
-        self._most_bytes = settings.keep_decisions_mib << 20
-        # Tables with the days that their rows stay, 0 for ever.
         by_age = (
-            (decisions, settings.keep_decisions_days, count_too_old, _delete_old_decisions),
-            (runs, settings.keep_runs_days, count_old_runs, delete_old_runs),
-            (outcomes, settings.keep_outcomes_days, count_old_outcomes, _delete_old_outcomes),
-            (writes, settings.keep_runs_days, count_old_writes, delete_old_writes),
+            (DECISIONS, settings.keep_decisions_days),
+            (RUNS, settings.keep_runs_days),
+            (OUTCOMES, settings.keep_outcomes_days),
         )
-        self._tables = [ExpiringTable(*each) for each in by_age if each[1]]
-        # These rows have the time when they expire.
-        self._tables.append(ExpiringTable(kept_results, 0, count_expired, forget_expired))
-        self._place = BEGINNING
+        # Rows without a number of days stay for ever; a kept result has the time when it expires.
+        self._tables = [ExpiringTable(rows, days) for rows, days in by_age if days]
+        self._tables.append(ExpiringTable(KEPT_RESULTS, 0))
         self._next_s = -math.inf
         self._is_stopped = False
 
@@ -109,52 +84,17 @@ class ExpiryStep:
                 yield partial(table.expire, self._database, clock)
         # A service that missed one of these prepares all answers again, so nothing is lost.
         yield partial(self._forget_deleted, _moment(clock) - timedelta(days=_FORGET_AFTER_DAYS))
-        if self._most_bytes:
-            yield self._shrink
 
     def _forget_deleted(self, first_kept: datetime) -> bool:
         """Forget runs that were deleted before a time."""
-        if found := self._finds(partial(is_forgettable, first_kept=first_kept)):
-            with transaction(self._database, write=True) as connection:
-                forget_deleted(connection, first_kept)
-        return found
-
-    def _shrink(self) -> bool:
-        """Delete decisions that take too much space."""
-        if found := self._finds(partial(takes_too_much, most_bytes=self._most_bytes)):
-            with transaction(self._database, write=True) as connection:
-                place = delete_least_useful(
-                    connection, self._most_bytes, self._place, _sum_up_decisions
-                )
-            # The rows are back if the commit failed.
-            self._place = place
-        return found
-
-    def _finds(self, look: Callable[[Connection], bool]) -> bool:
         # A transaction that writes would fail on a read-only database, where nothing is wrong.
         with transaction(self._database) as connection:
-            return look(connection)
+            if not is_forgettable(connection, first_kept):
+                return False
+        with transaction(self._database, write=True) as connection:
+            forget_deleted(connection, first_kept)
+        return True
 
 
 def _moment(clock: ClockCheck) -> datetime:
     return datetime.fromtimestamp(clock.wall_s, timezone.utc)
-
-
-def _delete_old_decisions(connection: Connection, first_kept: datetime, most: int) -> int:
-    return delete_too_old(connection, first_kept, _sum_up_decisions, most)
-
-
-def _delete_old_outcomes(connection: Connection, first_kept: datetime, most: int) -> int:
-    ids = old_outcomes(connection, first_kept, most)
-    _sum_up(connection, outcomes_of_ids(connection, ids))
-    delete_outcomes(connection, ids)
-    return len(ids)
-
-
-def _sum_up_decisions(connection: Connection, ids: Sequence[str]) -> None:
-    """Sum up the errors of decisions that expire before their outcomes."""
-    _sum_up(connection, outcomes_of_decisions(connection, ids))
-
-
-def _sum_up(connection: Connection, rows: Sequence[JoinedOutcome]) -> None:
-    add_expired(connection, monthly_errors(judge(rows)))

@@ -19,7 +19,7 @@ from benchdb.history.deleting_runs import DeletedRun
 from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
 from benchdb.history.runs import Run, runs_like, runs_of
 from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_second
-from benchdb.store.system_changes import newest_change
+from benchdb.store.system_changes import change_of
 from ioncast.service.answering.answers import Entry, PreparedGroup, is_same_size, ratio
 from ioncast.service.answering.prepared import Untried, Wanted
 from ioncast.service.keeper.deciding_ahead import Decided, OtherVariant, decide_all, prepare_group
@@ -456,7 +456,7 @@ class Preparing:
         If a run of a job has an outcome and a log, only the outcome counts. A job without a log
         counts if it has the size of the runs. Runs from before a change of the system do not count.
         """
-        change = newest_change(self._connection, alike[0].application.system)
+        change = change_of(self._connection, alike[0].application.system)
         outcomes = [
             joined
             for key in dict.fromkeys(run.application.id for run in alike)

@@ -15,7 +15,6 @@ from benchdb.history.outcomes import newest_ids, newest_outcomes
 from benchdb.history.revisions import newest
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.store.database import transaction
-from benchdb.store.expired_errors import expired_by_month
 from benchdb.store.system_changes import changes
 from benchdb.store.systems import system_names
 from ioncast.service.answering.prepared import Writer
@@ -31,7 +30,7 @@ from predictor.validation.decision_errors import (
     errors_so_far,
     errors_to_json,
 )
-from predictor.validation.monthly_errors import monthly_errors, months_to_json
+from predictor.validation.monthly_errors import monthly_errors
 
 _BETWEEN_SUMMARIES_S = 60.0
 # Counting all cells of a large system takes many seconds, in which the other steps would wait.
@@ -109,8 +108,8 @@ class _Outcomes:
     """Errors of predictions and drift, made again when outcomes come or go."""
 
     def __init__(self) -> None:
-        # The newest change of an outcome, the last deleted run, the newest outcomes, the sums of
-        # expired errors, which tell that decisions expired, and the changes of systems.
+        # The newest change of an outcome, the last deleted run, the newest outcomes, and the
+        # changes of systems.
         self._judged: tuple[object, ...] | None = None
 
     def forget(self) -> None:
@@ -119,19 +118,17 @@ class _Outcomes:
 
     def summaries(self, connection: Connection) -> dict[str, object]:
         """Make the summaries; empty if nothing came, went or expired since the last time."""
-        expired = expired_by_month(connection)
         ids = newest_ids(connection, COUNTED)
         noted = changes(connection)
-        found = newest(connection)[1], last_deleted(connection), ids, expired, noted
+        found = newest(connection)[1], last_deleted(connection), ids, noted
         if found == self._judged:
             return {}
         rows = newest_outcomes(connection, limit=COUNTED)
         self._judged = found
         errors = errors_so_far(rows)
-        by_month = monthly_errors((*errors.judged, *errors.before_change), expired)
         return {
             "validation": errors_to_json(errors),
-            "months": months_to_json(by_month),
+            "months": monthly_errors((*errors.judged, *errors.before_change)),
             "drift": drift_to_json(drift(rows)),
             "shifts": shifts_to_json(common_shifts(rows)),
         }

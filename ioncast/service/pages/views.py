@@ -27,8 +27,7 @@ from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
 from benchdb.store.credentials import digest
 from benchdb.store.database import transaction
-from benchdb.store.expired_errors import expired_by_month
-from benchdb.store.system_changes import is_measured, newest_change, newest_changes
+from benchdb.store.system_changes import change_of, changes, is_measured
 from benchdb.store.systems import measured_systems, require_system, system_names
 from ioncast.insights.comparison.comparing import TOLERANCE
 from ioncast.service.api.benchmarks import untried_of
@@ -68,7 +67,7 @@ from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
 from predictor.validation.decision_errors import COUNTED
 from predictor.validation.explained_jobs import ANOTHER_NUMBER
-from predictor.validation.monthly_errors import monthly_errors, months_to_json
+from predictor.validation.monthly_errors import monthly_errors
 
 _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
 
@@ -101,7 +100,7 @@ def overview() -> Response:
         has_runs = bool(stored_applications(connection, limit=1))
         without_basis = [
             change
-            for name, change in newest_changes(connection).items()
+            for name, change in changes(connection).items()
             if not is_measured(connection, name)
         ]
     return page(
@@ -180,7 +179,7 @@ def benchmarks() -> Response:
             stale_after_s=STALE_AFTER_S,
             ids=ids[:_CONFIGURATIONS],
         )
-        change = newest_change(connection, system) if system else None
+        change = change_of(connection, system) if system else None
     return page(
         "benchmarks.html",
         systems=systems,
@@ -210,7 +209,7 @@ def benchmark(configuration_id: int) -> Response:
         ids = [configuration_id] if system else []
         curves = curves_of_ids(connection, system or "", ids)
         older = curves_of_ids(connection, system or "", ids, before_change=True)
-        change = newest_change(connection, system or "")
+        change = change_of(connection, system or "")
     return page(
         "benchmark.html",
         id=configuration_id,
@@ -234,8 +233,7 @@ def validation() -> Response:
         systems = system_names(connection)
         system = _chosen(connection, systems_with_outcomes(connection))
         newest = newest_outcomes(connection, COUNTED, system) if system else []
-        expired = expired_by_month(connection, system) if system else []
-        change = newest_change(connection, system) if system else None
+        change = change_of(connection, system) if system else None
     known = accuracy(newest)
     compared = known.compared
     return page(
@@ -250,7 +248,7 @@ def validation() -> Response:
         by_application=errors_by_application(compared) if compared else None,
         regrets=regrets_by_application(known.found.judged),
         ratios=ratios(compared) if compared else None,
-        months=months_to_json(monthly_errors((*compared, *known.found.before_change), expired)),
+        months=monthly_errors((*compared, *known.found.before_change)),
     )
 
 

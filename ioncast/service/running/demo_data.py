@@ -32,7 +32,6 @@ from benchdb.history.run_insights import NewInsights, store_insights
 from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.schema import outcomes
-from benchdb.store.writes import by_command
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.answering.answers import Entry, answer
 from ioncast.service.answering.spool import SpoolWriter
@@ -79,7 +78,7 @@ def fill(location: str) -> None:
     with opened_database(location) as engine:
         table = TESTBED / "benchmarks.csv"
         place = Place(location, _PATIENCE_S)
-        import_measurements(place, by_command(), _upload(table), SYSTEM, tasks=TASKS, nodes=NODES)
+        import_measurements(place, _upload(table), SYSTEM, tasks=TASKS, nodes=NODES)
         runs = list(_logged_runs(now - _WEEKS, now - _DAYS_OF_RERUNS))
         reruns = _reruns(now - _DAYS_OF_RERUNS, now)
         with transaction(engine, write=True) as connection:

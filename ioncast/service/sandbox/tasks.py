@@ -18,7 +18,6 @@ from benchdb.measurements.file_imports import (
     StoredFile,
     Told,
     read_file,
-    store_file,
 )
 from benchdb.measurements.importers import Source, read_measurements
 from benchdb.store.database import existing_database, transaction
@@ -154,7 +153,6 @@ def _predicted(place: Place, found: Extraction, asked: Asked) -> dict[str, Any]:
 
 def import_measurements(
     place: Place,
-    by: str,
     upload: Upload,
     system: str,
     *,
@@ -177,12 +175,11 @@ def import_measurements(
     with _called(upload):
         read = read_file(upload.path, told, name=upload.name)
         with place.transaction(write=True) as connection:
-            return store_file(connection, read, by, replace=replace)
+            return read.store(connection, replace=replace)
 
 
 def store_rows(
     place: Place,
-    by: str,
     name: str,
     content: bytes,
     system: str,
@@ -194,8 +191,6 @@ def store_rows(
     ----------
     place : Place
         The database.
-    by : str
-        The writer (see `benchdb.store.writes`).
     name : str
         The field of the request that holds the measurements, a list.
     content : bytes
@@ -223,7 +218,7 @@ def store_rows(
         raise
     sent = MeasurementsFile(name, content, "json", system, found)
     with place.transaction(write=True) as connection:
-        return store_file(connection, sent, by)
+        return sent.store(connection)
 
 
 @contextmanager

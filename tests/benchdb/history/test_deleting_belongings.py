@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine, text
 
-from benchdb.history.decisions import decisions, decisions_per_hour
+from benchdb.history.decisions import decisions
 from benchdb.history.deleting_belongings import (
     Belongings,
     belongings_of_run,
@@ -106,15 +105,11 @@ def test_a_name_of_a_deleted_user_is_nowhere_but_in_the_list_of_deleted_runs(
     decide(database, "d", user="zoë")
     delete(database, of_user(database, "zoë"))
     with database.connect() as connection:
-        for table in ("applications", "decisions", "runs", "outcomes", "expired_decisions"):
+        for table in ("applications", "decisions", "runs", "outcomes"):
             rows = connection.execute(text(f"SELECT * FROM {table}")).all()  # noqa: S608
             assert "zoë" not in str(rows)
         [known] = connection.execute(text("SELECT * FROM deleted_runs")).all()
     assert "zoë" in known
-    with transaction(database) as connection:
-        beginning = datetime(2026, 1, 1, tzinfo=timezone.utc)
-        [(*_, number)] = decisions_per_hour(connection, beginning)
-    assert number == 1
 
 
 @pytest.mark.parametrize("user", ["", "nobody", "\0", "\ud800", "a" * 1000])

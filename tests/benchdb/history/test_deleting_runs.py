@@ -7,29 +7,26 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, select
 
 from benchdb.history.applications import applications
 from benchdb.history.decisions import decision
 from benchdb.history.deleting_runs import (
     DeletedRun,
-    delete_old_runs,
+    delete_decisions,
     delete_outcomes,
     delete_runs,
     deleted_after,
     forget_deleted,
     is_forgettable,
     last_forgotten,
-    old_outcomes,
-    old_runs,
 )
 from benchdb.history.outcomes import joined_outcomes
 from benchdb.history.revisions import applications_after, newest
 from benchdb.history.run_insights import NewInsights, store_insights
 from benchdb.history.runs import Run, runs_like
 from benchdb.store.database import transaction
-from benchdb.store.schema import insights, outcomes, run_logs, runs
-from ioncast_base.times import in_utc
+from benchdb.store.schema import insights, run_logs
 from tests.support.history import DECISION, new_sha256, put_decisions, put_outcome, put_run
 
 pytestmark = pytest.mark.both_databases
@@ -40,19 +37,6 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 def delete(engine: Engine, *found: Run) -> None:
     with transaction(engine, write=True) as connection:
         delete_runs(connection, [run.id for run in found])
-
-
-def stored_on(engine: Engine, days_ago: float, *found: Run) -> None:
-    """Change the time at which runs were stored."""
-    with transaction(engine, write=True) as connection:
-        moment = in_utc(NOON - timedelta(days=days_ago))
-        of = runs.c.id.in_([run.id for run in found])
-        connection.execute(update(runs).where(of).values(stored_at=moment))
-
-
-def old(engine: Engine) -> list[int]:
-    with transaction(engine) as connection:
-        return old_runs(connection, NOON)
 
 
 def left(engine: Engine) -> set[int]:
@@ -102,44 +86,6 @@ def test_an_application_without_runs_goes_and_decisions_forget_it(database: Engi
         assert decision(connection, DECISION.id).application_id is None
 
 
-def test_old_runs_are_found_the_oldest_first(database: Engine) -> None:
-    found = [put_run(database)[0] for _ in range(4)]
-    for days, run in zip((1, 3, -1, 2), found, strict=True):
-        stored_on(database, days, run)
-    assert old(database) == [found[1].id, found[3].id, found[0].id]
-    with transaction(database, write=True) as connection:
-        delete_old_runs(connection, NOON)
-    assert left(database) == {found[2].id}
-
-
-def test_many_runs_are_deleted_in_several_transactions(database: Engine) -> None:
-    stored_on(database, 1, *(put_run(database)[0] for _ in range(60)))
-    assert len(old(database)) == 50
-
-
-def test_the_newest_run_of_a_size_stays_while_decisions_rest_on_its_application(
-    database: Engine,
-) -> None:
-    small = [put_run(database, started=f"2026-01-0{day}T00:00:00Z")[0] for day in (2, 1)]
-    large, _ = put_run(database, tasks=32)
-    other, _ = put_run(database, "/opt/other")
-    stored_on(database, 1, *small, large, other)
-    put_decisions(database, replace(DECISION, application_id=large.application.id))
-    assert set(old(database)) == {small[1].id, other.id}
-
-
-def test_old_outcomes_are_found_and_deleted(database: Engine) -> None:
-    found = [put_outcome(database, f"{number}")[0] for number in range(3)]
-    with transaction(database, write=True) as connection:
-        for number, outcome in enumerate(found):
-            reported_at = in_utc(NOON - timedelta(days=number - 1))
-            of = outcomes.c.id == outcome.id
-            connection.execute(update(outcomes).where(of).values(reported_at=reported_at))
-        assert old_outcomes(connection, NOON) == [found[2].id]
-        delete_outcomes(connection, [found[2].id])
-        assert {row.outcome.id for row in joined_outcomes(connection)} == {1, 2}
-
-
 def test_deleting_the_newest_run_is_no_older_database(database: Engine) -> None:
     kept, _ = put_run(database)
     gone, _ = put_run(database, "/opt/other")
@@ -187,4 +133,5 @@ def test_deleting_nothing_changes_nothing(database: Engine) -> None:
         before: Any = newest(connection)
         delete_runs(connection, [])
         delete_outcomes(connection, [])
+        delete_decisions(connection, [])
         assert newest(connection) == before

@@ -10,11 +10,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from sqlalchemy import Engine, func, select
 
+from benchdb.history.expiring import KEPT_RESULTS
 from benchdb.history.kept_results import (
     MOST_DOCUMENT_BYTES,
     KeptResult,
-    count_expired,
-    forget_expired,
     forget_result,
     keep_result,
     kept_result,
@@ -99,16 +98,6 @@ def test_an_expired_result_is_not_found_even_before_it_is_deleted(database: Engi
     assert not forget(database, "secret", LATER)
 
 
-def test_expired_results_are_deleted_and_others_stay(database: Engine) -> None:
-    keep(database, "old")
-    keep(database, "new", now=NOW + SECOND)
-    for now, expected in ((LATER - SECOND, 0), (LATER, 1), (LATER, 0), (LATER + SECOND, 1)):
-        with transaction(database, write=True) as connection:
-            assert count_expired(connection, now) == expected
-            assert forget_expired(connection, now) == expected
-    assert number(database) == 0
-
-
 def test_a_deleted_result_is_gone_and_cannot_be_kept_again(database: Engine) -> None:
     keep(database, "secret")
     keep(database, "another")
@@ -130,8 +119,8 @@ def test_a_deleted_result_is_known_until_it_would_have_expired(database: Engine)
     keep(database, "secret")
     assert forget(database, "secret", LATER - SECOND)
     with transaction(database) as connection:
-        assert count_expired(connection, LATER - SECOND) == 0
-        assert count_expired(connection, LATER) == 1
+        assert KEPT_RESULTS.count(connection, LATER) == (0, 0)
+        assert KEPT_RESULTS.count(connection, LATER + SECOND) == (1, 1)
 
 
 def test_a_full_room_takes_no_more_and_loses_nothing(database: Engine) -> None:

@@ -18,13 +18,12 @@ from benchdb.store.database import open_database, transaction
 from benchdb.store.fitted_models import state_of
 from benchdb.store.system_changes import (
     SystemChange,
+    change_of,
     changes,
     counts_of_measurements,
-    newest_change,
     note_change,
     undo_change,
 )
-from benchdb.store.writes import writes
 from ioncast.cli import cli
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.times import instant
@@ -46,12 +45,12 @@ def measure(engine: Engine, *starts: str | None, content: bytes = b"1") -> None:
 
 def note(engine: Engine, since: str, why: str = "new disks") -> SystemChange:
     with transaction(engine, write=True) as connection:
-        return note_change(connection, "here", since=since, why=why, by="command of ada")
+        return note_change(connection, "here", since=since, why=why)
 
 
-def undo(engine: Engine, key: int) -> SystemChange:
+def undo(engine: Engine) -> SystemChange:
     with transaction(engine, write=True) as connection:
-        return undo_change(connection, key, by="token boss", system="here")
+        return undo_change(connection, "here")
 
 
 def used(engine: Engine) -> tuple[float, ...]:
@@ -84,16 +83,16 @@ def test_a_measurement_that_is_imported_later_counts_by_its_start(database: Engi
     assert used(database) == (1.0, 2.0)
 
 
-def test_the_latest_change_decides_and_the_order_of_notes_does_not(database: Engine) -> None:
+def test_the_change_that_is_noted_last_replaces_the_one_before(database: Engine) -> None:
     measure(database, "2026-11-18", "2026-11-20", "2026-11-22")
-    late, early = note(database, "2026-11-21", "late"), note(database, "2026-11-19", "early")
+    note(database, "2026-11-21", "late")
     assert used(database) == (3.0,)
-    with transaction(database) as connection:
-        assert changes(connection) == changes(connection, "here") == [early, late]
-        assert newest_change(connection, "here") == late
-    undo(database, late.id)
+    early = note(database, "2026-11-19", "early")
     assert used(database) == (2.0, 3.0)
-    undo(database, early.id)
+    with transaction(database) as connection:
+        assert changes(connection) == {"here": early}
+        assert change_of(connection, "here") == early
+    assert undo(database) == early
     assert used(database) == (1.0, 2.0, 3.0)
 
 
@@ -105,9 +104,9 @@ def test_models_are_out_of_date_after_a_change_and_after_its_undo(database: Engi
             return state_of(connection, "here", "ior")
 
     states = [state()]
-    change = note(database, "2026-11-19")
+    note(database, "2026-11-19")
     states.append(state())
-    undo(database, change.id)
+    undo(database)
     assert len({*states, state()}) == 3
 
 
@@ -130,20 +129,6 @@ def test_older_measurements_stay_visible(database: Engine) -> None:
     assert (row.cells[0].missing, row.cells[0].before_change) == (True, 3)
 
 
-def test_who_noted_and_who_took_back_is_written(database: Engine) -> None:
-    measure(database, None)
-    undo(database, note(database, "2026-11-20T10:30:00Z").id)
-    with transaction(database) as connection:
-        taken_back, noted = writes(connection, kind="change")
-    assert (noted.by, noted.what, noted.system) == (
-        "command of ada",
-        "since 2026-11-20 10:30:00 UTC: new disks",
-        "here",
-    )
-    assert taken_back.by == "token boss"
-    assert taken_back.what == "undone: since 2026-11-20 10:30:00 UTC: new disks"
-
-
 @pytest.mark.parametrize(
     ("since", "why", "complaint"),
     [
@@ -155,7 +140,6 @@ def test_who_noted_and_who_took_back_is_written(database: Engine) -> None:
         ("2026-11-20", "a\nb", "use printable characters in one line"),
         ("2026-11-20", "a" * 501, "501 characters, more than 500"),
         ("2026-11-20", "a\ud800", "half a character"),
-        ("2026-11-19", "again", "already has a change of 2026-11-19"),
     ],
 )
 def test_a_change_that_cannot_be_is_rejected(
@@ -166,15 +150,15 @@ def test_a_change_that_cannot_be_is_rejected(
     with pytest.raises(InputError, match=complaint):
         note(database, since, why)
     with transaction(database) as connection:
-        assert changes(connection) == [first]
+        assert changes(connection) == {"here": first}
 
 
 def test_unknown_systems_and_changes_are_rejected(database: Engine) -> None:
     with pytest.raises(UnknownNameError, match="no system 'here'"):
         note(database, "2026-11-20")
     measure(database, None)
-    with pytest.raises(UnknownNameError, match="here has no change 7; `ioncast system show`"):
-        undo(database, 7)
+    with pytest.raises(UnknownNameError, match="no change of here is noted"):
+        undo(database)
 
 
 @pytest.fixture
@@ -203,19 +187,18 @@ def test_the_commands_note_show_and_take_back(ioncast: Ioncast) -> None:
         "here: 2 measurements and 0 outcomes count\nno change is noted\n"
     )
     assert ioncast(*CHANGED).stdout == (
-        "here: change 1 is noted; measurements from before 2026-11-20, which no longer count: 1;"
+        "here: the change is noted; measurements from before 2026-11-20, which no longer count: 1;"
         " since then: 1\n"
     )
     shown = ioncast("system", "show", "here").stdout
     assert "before the change of 2026-11-20: new disks: 1 measurement and 0 outcomes" in shown
     found = answer(ioncast, "system", "show", "here")
     assert (found["measurements"], found["measurements_before_change"]) == (1, 1)
-    [change] = found["changes"]
-    assert (change["id"], change["since"]) == (1, "2026-11-20T00:00:00.000000+00:00")
-    assert change["noted_by"].startswith("command of ")
-    back = ioncast("system", "undo", "here", "1").stdout
-    assert back == "here: change 1 of 2026-11-20 is taken back; measurements that count: 2\n"
-    assert answer(ioncast, "system", "show", "here")["changes"] == []
+    change = found["change"]
+    assert (change["since"], change["why"]) == ("2026-11-20T00:00:00.000000+00:00", "new disks")
+    back = ioncast("system", "undo", "here").stdout
+    assert back == "here: the change of 2026-11-20 is taken back; measurements that count: 2\n"
+    assert answer(ioncast, "system", "show", "here")["change"] is None
 
 
 def test_lists_mark_measurements_from_before_the_change(ioncast: Ioncast) -> None:
@@ -252,8 +235,8 @@ def test_a_change_without_newer_measurements_says_that_predictions_have_no_basis
     [
         ("changed", "here", "--since", "x", "--why", "y"),
         ("changed", "there", "--since", "2026-11-20", "--why", "y"),
-        ("undo", "here", "99999999999"),
-        ("undo", "here", "5"),
+        ("undo", "here"),
+        ("undo", "there"),
         ("show", "there"),
     ],
 )

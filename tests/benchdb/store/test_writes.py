@@ -1,99 +1,92 @@
-"""The list of who wrote what has the writers of all changes, and no user of a job."""
+"""Commands tell syslog who wrote what, in one line, and never wait for it."""
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
-from datetime import datetime, timedelta, timezone
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import Engine
 
-from benchdb.store.database import transaction
-from benchdb.store.writes import (
-    Write,
-    by_command,
-    count_old_writes,
-    delete_old_writes,
-    note_write,
-    writes,
-)
-from tests.support.command import run_ioncast
+from benchdb.store import writes
+from benchdb.store.writes import tell_syslog
+from ioncast.cli import cli
 from tests.support.history import put_run
 
-pytestmark = pytest.mark.both_databases
-
+NAMES = ["a\0b", "\ud800", "x" * 5000, "\x1b[2J", "a\nb", "\u2028"]
 ME = f"command of {pwd.getpwuid(os.getuid()).pw_name}"
-IOR = Path(__file__).resolve().parents[3] / "tests" / "ior_configs" / "fixtures"
 
 
-def listed(engine: Engine, by: str | None = None) -> list[Write]:
-    with transaction(engine) as connection:
-        return writes(connection, by=by)
+@pytest.fixture
+def syslog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """The socket of a syslog that takes some lines and reads none."""
+    place = str(tmp_path / "log")
+    monkeypatch.setattr(writes, "_SYSLOG", place)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(place)
+        listening.setblocking(False)
+        yield listening
 
 
-def note(engine: Engine, *told: object) -> None:
-    with transaction(engine, write=True) as connection:
-        note_write(connection, *told)  # type: ignore[arg-type]
+def read(syslog: socket.socket) -> list[str]:
+    """The lines that the syslog has got, without their priority and process."""
+    found = []
+    while True:
+        try:
+            start, _, line = syslog.recv(10_000).decode().partition("]: ")
+        except BlockingIOError:
+            return found
+        assert start == f"<13>ioncast[{os.getpid()}"
+        found.append(line)
 
 
-def test_changes_are_listed_with_their_writers_the_newest_first(database: Engine) -> None:
-    note(database, "token watch", "run", 7, "here")
-    note(database, by_command(), "measurements", "a.csv")
-    newest, first = listed(database)
-    assert (first.by, first.kind, first.what, first.system) == ("token watch", "run", "7", "here")
-    assert (newest.by, newest.kind, newest.what, newest.system) == (
-        *(ME, "measurements"),
-        *("a.csv", None),
-    )
-    assert [each.what for each in listed(database, by="token watch")] == ["7"]
-    assert listed(database, by="nobody") == listed(database, by="\0") == []
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_file_of_any_name_is_one_harmless_line(syslog: socket.socket, name: str) -> None:
+    tell_syslog("measurements", name, "my\nsite")
+    [line] = read(syslog)
+    assert line.startswith(f"{ME} on 'my\\nsite': measurements ")
+    assert line.isprintable()
+    assert len(line) < 1100
 
 
-@pytest.mark.parametrize("name", ["\0", "\ud800", "x" * 5000, "\x1b[2J"], ids=ascii)
-def test_a_file_of_any_name_is_noted(database: Engine, name: str) -> None:
-    note(database, ME, "measurements", name)
-    [found] = listed(database)
-    assert 0 < len(found.what) <= 1000
+def test_a_syslog_that_reads_nothing_delays_nobody(syslog: socket.socket) -> None:
+    for number in range(2000):
+        tell_syslog("run", number)
+    assert 0 < len(read(syslog)) < 2000
 
 
-def test_old_changes_are_forgotten(database: Engine) -> None:
-    note(database, ME, "run", 1)
-    now = datetime.now(timezone.utc)
-    for later, is_left in ((timedelta(days=-1), True), (timedelta(days=1), False)):
-        with transaction(database, write=True) as connection:
-            assert bool(count_old_writes(connection, now + later)) != is_left
-            assert delete_old_writes(connection, now + later) == (not is_left)
-        assert bool(listed(database)) == is_left
+def test_without_a_syslog_nothing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "_SYSLOG", str(tmp_path / "missing"))
+    tell_syslog("run", 1)
 
 
-def test_the_commands_of_admins_note_who_ran_them(
-    database: Engine, location: str, tmp_path: Path
+@pytest.mark.both_databases
+def test_the_commands_of_admins_tell_who_ran_them(
+    database: Engine, location: str, tmp_path: Path, syslog: socket.socket
 ) -> None:
     file = tmp_path / "mine.csv"
     file.write_text("command,io_nodes,bandwidth_mib_s\nior -a POSIX -w -t 1m -b 4m,2,50\n")
     put_run(database, user="zuleika")
+    import_file = ("bench", "import", str(file), "--system", "here", "--tasks", "4")
     for words in (
-        ("bench", "import", file, "--system", "here", "--tasks", "4"),
+        *(import_file, import_file),
         ("token", "add", "slurm", "--role", "admin"),
         ("token", "revoke", "slurm"),
         ("token", "revoke", "slurm"),
+        ("system", "changed", "here", "--since", "2026-11-20T10:30:00Z", "--why", "new disks"),
+        ("system", "undo", "here"),
         ("history", "delete", "--user", "zuleika", "--yes"),
     ):
-        result = run_ioncast(*words, "--db", location)
-        assert result.returncode == 0, result.stderr
-    told = ("history", "writes", "--db", location)
-    rows = json.loads(run_ioncast(*told, "--format", "json").stdout)
-    assert [(row["kind"], row["what"].rpartition("/")[2]) for row in rows] == [
-        ("deletion", "a user: 1 run, 0 outcomes and 0 decisions"),
-        ("token", "revoked slurm"),
-        ("token", "added slurm"),
-        ("measurements", "mine.csv"),
+        assert CliRunner().invoke(cli, [*words, "--db", location]).exit_code == 0
+    assert read(syslog) == [
+        f"{ME} on here: measurements {file}",
+        f"{ME}: token added slurm",
+        f"{ME}: token revoked slurm",
+        f"{ME} on here: change since 2026-11-20 10:30:00 UTC: new disks",
+        f"{ME} on here: change undone: since 2026-11-20 10:30:00 UTC: new disks",
+        f"{ME}: deletion a user: 1 run, 0 outcomes and 0 decisions",
     ]
-    assert {row["by"] for row in rows} == {ME}
-    text = run_ioncast(*told, "--kind", "token", "--limit", "1").stdout
-    assert "revoked slurm" in text
-    assert "added" not in text
-    assert run_ioncast(*told, "--by", "token x").stdout == "no changes\n"

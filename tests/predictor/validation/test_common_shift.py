@@ -150,7 +150,7 @@ def test_noise_is_never_proposed() -> None:
 def test_nothing_is_proposed_after_the_change_was_noted() -> None:
     rows = history(5, seed=1, shifted=range(5))
     since = in_utc(FIRST + timedelta(days=30))
-    noted = SystemChange(1, "here", since, "new disks", "x", in_utc(FIRST + timedelta(days=40)))
+    noted = SystemChange("here", since, "new disks", in_utc(FIRST + timedelta(days=40)))
     assert common_shifts([replace(row, change=noted) for row in rows]) == []
 
 

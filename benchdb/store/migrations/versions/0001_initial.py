@@ -23,6 +23,12 @@ def _measurements() -> None:
         sa.Column("id", sa.Integer, nullable=False),
         sa.Column("name", sa.String(200), nullable=False),
         sa.Column("revision", sa.String(32)),
+        sa.Column("valid_since", sa.String(40)),
+        sa.Column("change_why", sa.String(500)),
+        sa.Column("change_noted_at", sa.String(40)),
+        sa.Column("paused_at", sa.String(40)),
+        sa.Column("paused_by", sa.String(100)),
+        sa.Column("pause_reason", sa.String(500)),
         sa.PrimaryKeyConstraint("id", name="pk_systems"),
         sa.UniqueConstraint("name", name="uq_systems_name"),
     )
@@ -125,18 +131,6 @@ def _models() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_fidelities"),
         sa.UniqueConstraint("system_id", "pattern", name="uq_fidelities_system_id_pattern"),
     )
-    op.create_table(
-        "system_changes",
-        sa.Column("id", sa.Integer, nullable=False),
-        sa.Column("system_id", sa.Integer, nullable=False),
-        sa.Column("since", sa.String(40), nullable=False),
-        sa.Column("why", sa.String(500), nullable=False),
-        sa.Column("noted_by", sa.String(120), nullable=False),
-        sa.Column("noted_at", sa.String(40), nullable=False),
-        sa.ForeignKeyConstraint(["system_id"], ["systems.id"], name="fk_system_changes_system_id"),
-        sa.PrimaryKeyConstraint("id", name="pk_system_changes"),
-    )
-    op.create_index("ix_system_changes_system_id", "system_changes", ["system_id"])
 
 
 def _runs() -> None:
@@ -291,27 +285,6 @@ def _decisions() -> None:
         "ix_decisions_system_job_id_asked_at", "decisions", ["system", "job_id", "asked_at"]
     )
     op.create_table(
-        "expired_decisions",
-        sa.Column("id", sa.Integer, nullable=False),
-        sa.Column("hour", sa.String(13), nullable=False),
-        sa.Column("system", sa.String(200)),
-        sa.Column("source", sa.String(20), nullable=False),
-        sa.Column("number", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_expired_decisions"),
-        sa.UniqueConstraint("hour", "system", "source", name="uq_expired_decisions_hour"),
-    )
-    op.create_table(
-        "expired_errors",
-        sa.Column("id", sa.Integer, nullable=False),
-        sa.Column("system", sa.String(200), nullable=False),
-        sa.Column("month", sa.String(7), nullable=False),
-        sa.Column("number", sa.BigInteger, nullable=False),
-        sa.Column("error_sum", sa.Float, nullable=False),
-        sa.Column("inside", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_expired_errors"),
-        sa.UniqueConstraint("system", "month", name="uq_expired_errors_system"),
-    )
-    op.create_table(
         "drained_spools",
         sa.Column("id", sa.Integer, nullable=False),
         sa.Column("file", sa.String(100), nullable=False),
@@ -336,28 +309,6 @@ def _service() -> None:
         sa.UniqueConstraint("sha256", name="uq_tokens_sha256"),
     )
     op.create_table(
-        "paused_systems",
-        sa.Column("id", sa.Integer, nullable=False),
-        sa.Column("system", sa.String(200), nullable=False),
-        sa.Column("paused_by", sa.String(100), nullable=False),
-        sa.Column("paused_at", sa.String(40), nullable=False),
-        sa.Column("reason", sa.String(500)),
-        sa.PrimaryKeyConstraint("id", name="pk_paused_systems"),
-        sa.UniqueConstraint("system", name="uq_paused_systems_system"),
-    )
-    op.create_table(
-        "writes",
-        sa.Column("id", sa.Integer, nullable=False),
-        sa.Column("at", sa.String(40), nullable=False),
-        sa.Column("by", sa.String(120), nullable=False),
-        sa.Column("kind", sa.String(20), nullable=False),
-        sa.Column("what", sa.String(1000), nullable=False),
-        sa.Column("system", sa.String(200)),
-        sa.PrimaryKeyConstraint("id", name="pk_writes"),
-    )
-    op.create_index("ix_writes_at", "writes", ["at"])
-    op.create_index("ix_writes_by_id", "writes", ["by", "id"])
-    op.create_table(
         "kept_results",
         sa.Column("id", sa.Integer, nullable=False),
         sa.Column("sha256", sa.String(64), nullable=False),
@@ -377,5 +328,5 @@ def _service() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_counters"),
         sa.UniqueConstraint("name", name="uq_counters_name"),
     )
-    names = ("bytes of decisions", "deleted runs", "forgotten deleted runs")
+    names = ("deleted runs", "forgotten deleted runs")
     op.bulk_insert(counters, [{"name": name, "value": 0} for name in names])

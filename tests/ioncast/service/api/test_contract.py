@@ -63,7 +63,7 @@ _CHECKS = [
     ensure_resource_availability,
 ]
 # All measurements of the demonstration are newer.
-CHANGED = ("2001-01-01", "2001-02-01", "2001-03-01")
+CHANGED = "2001-01-01"
 _Known = Mapping[str, list[Any]]
 
 
@@ -111,8 +111,7 @@ def served(
             shutil.copy(request.getfixturevalue("demo_on_sqlite"), location)
         with opened_database(location) as database, transaction(database, write=True) as begun:
             admin, reader = (add_token(begun, role, role) for role in ("admin", "reader"))
-            for day in CHANGED:
-                note_change(begun, SYSTEM, since=day, why="new disks", by="command of ada")
+            note_change(begun, SYSTEM, since=CHANGED, why="new disks")
         most = 2**31 - 1
         patience: dict[str, Any] = {"patience_s": 60, "upload_s": 600}
         told = Settings(database=location, state=str(folder), requests_per_minute=most, **patience)
@@ -208,7 +207,6 @@ def known_values(client: FlaskClient) -> dict[str, list[Any]]:
         "log": [[log.read_bytes()] for log in logs],
         "since": [f"200{year}-0{month}-01" for year in range(2, 10) for month in range(1, 10)],
         "why": ["a new file system"],
-        "change": [each["id"] for each in items("/v1/systems")[0]["changes"]],
         "file": ["\n".join(["io_nodes,repetition,bandwidth_mib_s,command", *rows]).encode()],
     }
 
@@ -216,8 +214,7 @@ def known_values(client: FlaskClient) -> dict[str, list[Any]]:
 def known_in_path(path: str, known: _Known) -> _Known:
     """Values of the parameters whose meaning depends on the path."""
     after = {"runs": known["run_id"], "decisions": known["decision_id"]}
-    numbers = {"decisions": "decision_id", "changes": "change"}
-    number = next((name for part, name in numbers.items() if f"/{part}/" in path), "application")
+    number = "decision_id" if "/decisions/" in path else "application"
     return {"number": known[number], "after": after.get(path.rsplit("/", 1)[-1], [0, 1])}
 
 

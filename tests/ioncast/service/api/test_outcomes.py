@@ -18,7 +18,6 @@ from benchdb.history.decisions import DecisionRow, store_decisions
 from benchdb.history.outcomes import store_outcome
 from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
-from benchdb.store.expired_errors import MonthlyErrors, add_expired
 from benchdb.store.schema import outcomes, runs
 from experiments.applications.darshan_writer import write_log
 from ioncast.service.context import Service
@@ -293,34 +292,20 @@ def test_errors_so_far_come_from_decisions_with_outcomes(
     assert answer(client.get("/v1/validation?system=another"))["systems"] == []
 
 
-def test_months_count_present_and_expired_errors(
+def test_months_have_the_means_of_their_outcomes(
     report: Report, client: FlaskClient, service: Service, counted: Callable[[], None]
 ) -> None:
     stored = answer(report(decision_id="d1", bandwidth_mib_s=48.0), 201)
     with transaction(service.database, write=True) as connection:
         store_decisions(connection, [DECISION])
     counted()
-    now = {"system": "mn4", "month": stored["reported_at"][:7], "outcomes": 1}
-    now |= {"error": 0.25, "coverage": 0.0}
-    assert answer(client.get("/v1/validation"))["months"] == [now]
-    # The three others of the month have errors of 5%, 10% and 20%.
-    expired = [MonthlyErrors("mn4", now["month"], 3, 0.35, 3)]
-    expired.append(MonthlyErrors("mn4", "2023-05", 2000, 242.0, 1600))
-    with transaction(service.database, write=True) as connection:
-        add_expired(connection, expired)
-    # Summaries of the same second look the same to the service.
-    service.prepared.summaries.clear()
-    counted()
-    found = answer(client.get("/v1/validation?system=mn4"))
-    assert found["months"] == [
-        now | {"outcomes": 4, "error": pytest.approx(0.15), "coverage": 0.75},
-        {"system": "mn4", "month": "2023-05", "outcomes": 2000, "error": 0.121, "coverage": 0.8},
+    month = stored["reported_at"][:7]
+    assert answer(client.get("/v1/validation?system=mn4"))["months"] == [
+        {"system": "mn4", "month": month, "outcomes": 1, "error": 0.25, "coverage": 0.0}
     ]
     assert answer(client.get("/v1/validation?system=another"))["months"] == []
     shown = client.get("/validation", headers={"Accept": "text/html"}).text
-    assert f'{now["month"]}</th><td class="num">4</td><td class="num">15.0%</td>' in shown
-    row = '2023-05</th><td class="num">2,000</td><td class="num">12.1%</td><td class="num">80%</td>'
-    assert row in shown
+    assert f'{month}</th><td class="num">1</td><td class="num">25.0%</td>' in shown
 
 
 def test_the_interface_and_the_page_count_the_same_last_outcomes(

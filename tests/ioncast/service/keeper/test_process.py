@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import text
 
-from benchdb.history.decisions import decision, decisions, decisions_per_hour
+from benchdb.history.decisions import decision, decisions
 from benchdb.history.deleting_belongings import belongings_of_user, delete_some
 from benchdb.history.deleting_runs import delete_runs, forget_deleted
-from benchdb.history.drained_spools import drained_places
-from benchdb.history.expired_decisions import takes_too_much
+from benchdb.history.expiring import Expiring
 from benchdb.history.kept_results import keep_result
 from benchdb.history.outcomes import joined_outcomes, store_outcome
 from benchdb.history.runs import NewRun, Run, runs_like, store_run
@@ -38,7 +37,6 @@ from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_fold
 from ioncast.service.keeper import (
     answer_step,
     expiring_table,
-    expiry_step,
     learning_systems,
     preparing,
     summary_step,
@@ -988,18 +986,6 @@ def test_no_more_outcomes_are_read_than_count(site: Site, monkeypatch: pytest.Mo
 # Expiry
 
 
-def counted(site: Site) -> int:
-    """The number of all decisions ever, as the overview counts them."""
-    rows = site.read(decisions_per_hour, datetime(2000, 1, 1, tzinfo=timezone.utc))
-    return sum(number for *_, number in rows)
-
-
-def flood(spool: SpoolWriter, count: int) -> None:
-    """Let somebody ask without a name, for another system in each question."""
-    for number in range(count):
-        spool.append(line(f"flood{number:06}", UNKNOWN, system=f"s{number}", user=None))
-
-
 @pytest.mark.usefixtures("any_share")
 def test_decisions_expire_after_some_days(site: Site, spool: SpoolWriter) -> None:
     spool.append(line("d1", UNKNOWN))
@@ -1011,34 +997,6 @@ def test_decisions_expire_after_some_days(site: Site, spool: SpoolWriter) -> Non
     site.now_s += 120
     site.seconds()
     assert stored(site) == []
-    assert counted(site) == 1
-
-
-def test_a_flood_of_questions_leaves_the_decisions_of_jobs(
-    settings: Settings, spool: SpoolWriter
-) -> None:
-    small = settings.model_copy(update={"keep_decisions_mib": 1})
-    site = Site(small)
-    for number in range(50):
-        spool.append(line(f"job{number}", UNKNOWN))
-    flood(spool, 6000)
-    site.seconds()
-    while sum(path.stat().st_size for path in spool_files(spool_folder(small.state))) > sum(
-        site.read(drained_places).values()
-    ):
-        site.seconds()
-    site.now_s += 60
-    site.seconds(30)
-    left = stored(site)
-    site.restart()
-    site.now_s += 60
-    site.seconds(3)
-    # The spool's file still has all lines, and none of them is stored again.
-    assert stored(site) == left
-    site.keeper.close()
-    assert {f"job{number}" for number in range(50)} <= set(left)
-    assert 1000 < len(left) < 3000
-    assert counted(site) == 6050
 
 
 def delete(site: Site, *gone: Run) -> None:
@@ -1211,11 +1169,8 @@ def test_old_runs_and_outcomes_expire(site: Site) -> None:
     assert site.read(joined_outcomes) == []
 
 
-@pytest.mark.parametrize("setting", ["keep_decisions_days", "keep_decisions_mib"])
-def test_without_a_limit_everything_stays(
-    settings: Settings, spool: SpoolWriter, setting: str
-) -> None:
-    site = Site(settings.model_copy(update={setting: 0}))
+def test_without_a_limit_everything_stays(settings: Settings, spool: SpoolWriter) -> None:
+    site = Site(settings.model_copy(update={"keep_decisions_days": 0}))
     spool.append(line("d1", UNKNOWN))
     site.seconds()
     site.now_s += 120
@@ -1228,10 +1183,11 @@ def test_without_a_limit_everything_stays(
 def test_deleting_goes_on_after_a_failure(
     site: Site, spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flood(spool, 1200)
+    for number in range(1200):
+        spool.append(line(f"d{number}", UNKNOWN))
     site.seconds()
     site.now_s += 500 * 86_400
-    delete = expiry_step.delete_too_old
+    delete = Expiring.delete_old
     answers = iter([delete, None, delete])
 
     def failing(*told: Any) -> int:
@@ -1240,36 +1196,9 @@ def test_deleting_goes_on_after_a_failure(
             raise DatabaseError("the database is away")
         return int(act(*told))
 
-    monkeypatch.setattr(expiry_step, "delete_too_old", failing)
+    monkeypatch.setattr(Expiring, "delete_old", failing)
     site.seconds(20)
     assert stored(site) == []
-    assert counted(site) == 1200
-
-
-def test_a_commit_that_fails_does_not_move_the_search(
-    settings: Settings, spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = Site(settings.model_copy(update={"keep_decisions_mib": 1}))
-    delete, failed = expiry_step.delete_least_useful, []
-
-    def fail(_: Connection) -> None:
-        failed.append(True)
-        raise DatabaseError("the database is away")
-
-    def failing(connection: Connection, *told: Any) -> Any:
-        found = delete(connection, *told)
-        if not failed:
-            event.listen(connection, "commit", fail)
-        return found
-
-    monkeypatch.setattr(expiry_step, "delete_least_useful", failing)
-    flood(spool, 3000)
-    while len(failed) < 1 or site.read(takes_too_much, 1 << 20):
-        site.now_s += 60
-        site.seconds()
-    left = stored(site)
-    site.keeper.close()
-    assert min(left) > "flood000500"
 
 
 # Trouble

@@ -33,7 +33,7 @@ def test_pages_mark_what_no_longer_counts(client: FlaskClient, settings: Setting
         opened_database(settings.database) as database,
         transaction(database, write=True) as connection,
     ):
-        change = note_change(connection, SYSTEM, since=now(), why="new <disks>", by="x")
+        change = note_change(connection, SYSTEM, since=now(), why="new <disks>")
     mark = f"before the change of {change.day}: new &lt;disks&gt;"
     overview = shown(client, "/")
     assert f"Nothing was measured on testbed since the change of {change.day}" in overview
