@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import Engine
 
 from benchdb.store.database import open_database
-from tests.support import services
+from tests.support import guard, services
 from tests.support.databases import BOTH_DATABASES
 from tests.support.examples import examples
 from tests.support.postgresql import Server, running_server
@@ -48,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # run may use it as other users.
         config.option.basetemp = tempfile.mkdtemp(prefix="ioncast-tests-")
         config.stash[_OWN_FOLDER] = config.option.basetemp
+    if not hasattr(config, "workerinput"):
+        guard.start(str(Path(config.option.basetemp).resolve()))
     for name, service in services.SERVICES.items():
         config.addinivalue_line("markers", f"{name}: needs {service.what}")
     config.addinivalue_line("markers", "service: needs one of these; `make quick` leaves it out")
