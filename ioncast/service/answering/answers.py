@@ -35,11 +35,14 @@ class PreparedAnswer(NamedTuple):
         The number of I/O nodes; 0 is direct access, None is no answer.
     source : str
         "history", "model" or "default".
+    why : str
+        The reason in words.
     """
 
     body: bytes
     io_nodes: int | None
     source: str
+    why: str
 
 
 class Pause(NamedTuple):
@@ -63,12 +66,12 @@ class Pause(NamedTuple):
 
 
 # Another number of I/O nodes, which some jobs try: so many of 2³² jobs; its place in `points`; the
-# confidence as JSON; the reason as the inside of a JSON string.
+# confidence as JSON; the reason.
 Trial = tuple[int, int, str, str]
 # A decision for jobs that may get at least so many I/O nodes: that number; the chosen point's
-# place in `points`; the confidence as JSON; the reason as the inside of a JSON string; whether
-# the number of available I/O nodes must be added to the reason; and a trial. Without a place the
-# default is the answer, and the reason is the cause as a clause.
+# place in `points`; the confidence as JSON; the reason; whether the number of available I/O nodes
+# must be added to the reason; and a trial. Without a place the default is the answer, and the
+# reason is the cause as a clause.
 Choice = tuple[int, int | None, str, str, bool, Trial | None]
 
 
@@ -166,15 +169,14 @@ def answer(
 def _from_point(
     group: PreparedGroup, source: str, place: int, confidence: str, why: str, explored: bool
 ) -> PreparedAnswer:
-    """Answer with a point; `why` is the inside of a JSON string."""
     others = [*group.points[:place], *group.points[place + 1 :]]
     alternatives = "{" + "},{".join(others) + "}" if others else ""
     body = (
         f'{{{group.points[place]},"source":"{source}","alternatives":[{alternatives}],'
         f'"confidence":{confidence},"explored":{"true" if explored else "false"},'
-        f'"application_id":{group.application_id},"why":"{why}"}}'
+        f'"application_id":{group.application_id},"why":{json.dumps(why)}}}'
     )
-    return PreparedAnswer(body.encode(), group.io_nodes[place], source)
+    return PreparedAnswer(body.encode(), group.io_nodes[place], source, why)
 
 
 def default_answer(
@@ -257,7 +259,7 @@ def _no_basis(io_nodes: int | None, why: str, application_id: int | None = None)
         "why": why,
     }
     body = json.dumps(record, separators=(",", ":")).encode()
-    return PreparedAnswer(body, io_nodes, "default")
+    return PreparedAnswer(body, io_nodes, "default", why)
 
 
 def _nearest(entry: Entry, tasks: int | None, nodes: int | None) -> PreparedGroup:

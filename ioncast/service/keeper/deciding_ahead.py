@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -203,7 +202,7 @@ def _choices(
             why, is_cut_off = cause_in_words(reason.cause), False
         else:
             beside = io_nodes.index(reason.io_nodes)
-            why = json.dumps(without_limit(reason))[1:-1]
+            why = without_limit(reason)
             is_cut_off = reason.unavailable is not None
         place = None if isinstance(reason, Defaulted) else beside
         trial = None
@@ -224,7 +223,7 @@ def _trial(
     enough = 0.9 * choice.expected_mib_s[:, columns].max(axis=1)
     within = share * float((choice.expected_mib_s[:, found.place] >= enough).mean())
     why = trial_in_words(io_nodes[found.place], io_nodes[chosen], found.loss)
-    return int(found.jobs * NO_TRIAL), found.place, within, json.dumps(why)[1:-1]
+    return int(found.jobs * NO_TRIAL), found.place, within, why
 
 
 def _untried(found: prediction.Prediction, chosen: int) -> Untried | None:
