@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from dataclasses import replace as replaced
 
 import click
 from sqlalchemy import Engine
@@ -14,9 +15,9 @@ from benchdb.measurements.file_imports import (
     ExportFile,
     MeasurementsFile,
     StoredFile,
-    Told,
     read_file,
 )
+from benchdb.measurements.importers import ImportOptions
 from benchdb.measurements.progress import counting
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_system_name
@@ -73,7 +74,7 @@ def import_files(
     """
     if system is not None:
         _check(system)
-    told = Told(system, io_nodes, tasks, nodes, command)
+    told = ImportOptions(system, io_nodes, tasks, nodes, command)
     exit_code = 0
     with ExitStack() as stack:
         engine = None
@@ -114,9 +115,9 @@ def _warn(file: str, read: MeasurementsFile | ExportFile) -> None:
         warn(f"{file}: {counted(rest, 'more warning')}, in the notes of the measurements")
 
 
-def _read(file: str, told: Told) -> MeasurementsFile | ExportFile:
+def _read(file: str, told: ImportOptions) -> MeasurementsFile | ExportFile:
     try:
-        return read_file(file, told, progress=counting(f"reading {file}"))
+        return read_file(file, replaced(told, progress=counting(f"reading {file}")))
     except OSError as error:
         raise InputError(error.strerror or str(error), where=file) from error
 

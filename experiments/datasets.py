@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement
 from experiments.provenance import PROVENANCE, Log, Provenance, read_provenance
 from experiments.shipped import DATA
@@ -255,13 +255,11 @@ def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...
     text = read_text(path)
     rows = _rows(text, path)
     columns = set(rows[0]) if rows else set()
-    source = Source(
-        where=str(path),
-        text=text,
+    options = ImportOptions(
         tasks=None if "tasks" in columns else provenance.tasks,
         nodes=None if "nodes" in columns else provenance.nodes,
     )
-    _, measurements = read_measurements(source)
+    _, measurements = read_measurements(ResultFile(str(path), text), options)
     if "name" not in columns:
         raise InputError("column 'name' is missing", where=str(path))
     benchmarks = tuple(

@@ -15,7 +15,7 @@ from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.failing import comparable, error_line
 from benchdb.campaigns.folder import CampaignFolder, Run, read
 from benchdb.campaigns.script import OUTPUT, job_of
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction
 from benchdb.store.schema import longest, measurements
@@ -108,13 +108,12 @@ def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measur
     content = (run.path / OUTPUT).read_bytes()
     config = run.cell.config
     file_format, rows = read_measurements(
-        Source(
-            where=str(run.path / OUTPUT),
-            text=content.decode("utf-8", "replace"),
+        ResultFile(str(run.path / OUTPUT), content.decode("utf-8", "replace")),
+        ImportOptions(
             io_nodes=run.cell.io_nodes,
             nodes=config.nodes,
             command=config.command_line(launcher=True),
-        )
+        ),
     )
     if len(rows) != 1 or rows[0].config != config.pattern():
         ran = ", ".join(row.config.command_line(launcher=True) for row in rows)

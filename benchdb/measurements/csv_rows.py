@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from benchdb.measurements.progress import Progress, silently
 from ioncast_base.errors import InputError
 
-Row = dict[str, str]
+Row = Mapping[str, str]
 _T = TypeVar("_T")
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from benchdb.measurements.importers import (
-    Source,
-    TextFile,
+    ImportOptions,
+    ResultFile,
     is_export,
     is_ours,
     read_export,
@@ -26,25 +26,6 @@ from ioncast_base.errors import InputError, Remedy
 EXPORT = "export"
 # More bytes than the first line of ioncast's own CSV has.
 _START_BYTES = 1 << 16
-
-
-@dataclass(frozen=True)
-class Told:
-    """Facts that the user tells about a file, because the file may lack them.
-
-    Attributes
-    ----------
-    system : str or None
-        The system of the runs; an export knows its systems.
-    io_nodes, tasks, nodes, command
-        As in `benchdb.measurements.importers.Source`.
-    """
-
-    system: str | None = None
-    io_nodes: int | None = None
-    tasks: int | None = None
-    nodes: int | None = None
-    command: str | None = None
 
 
 @dataclass(frozen=True)
@@ -176,7 +157,7 @@ class ExportFile:
 
 
 def read_file(
-    path: str | Path, told: Told, *, name: str | None = None, progress: Progress = silently
+    path: str | Path, options: ImportOptions, *, name: str | None = None
 ) -> MeasurementsFile | ExportFile:
     """Read a file of measurements or an export.
 
@@ -184,12 +165,10 @@ def read_file(
     ----------
     path : str or Path
         The file.
-    told : Told
+    options : ImportOptions
         Facts that the file may lack.
     name : str, optional
         The name of the file for the database and for errors; the path by default.
-    progress : callable
-        A function that returns the rows unchanged and shows how many have passed.
 
     Raises
     ------
@@ -201,32 +180,23 @@ def read_file(
     name = str(path) if name is None else name
     content, text, is_parquet = _opened(Path(path), name)
     warnings: dict[str, None] = {}
-    source = Source(
-        name,
-        text,
-        told.io_nodes,
-        told.tasks,
-        told.nodes,
-        told.command,
-        progress,
-        warn=warnings.setdefault,
-    )
-    if is_export(source.header()):
+    file, options = ResultFile(name, text), replace(options, warn=warnings.setdefault)
+    if is_export(file.header()):
         # An export may be large, and its text is enough.
         content = b""
-        return ExportFile(name, read_export(source, told.system))
-    file_format, rows = read_measurements(source)
-    if told.system is None:
+        return ExportFile(name, read_export(file, options))
+    file_format, rows = read_measurements(file, options)
+    if options.system is None:
         raise InputError(
             "the file does not name the system of its runs",
             where=name,
             remedy=Remedy("name it with {}", ("system",)),
         )
     shown_format = "parquet" if is_parquet else file_format
-    return MeasurementsFile(name, content, shown_format, told.system, rows, tuple(warnings))
+    return MeasurementsFile(name, content, shown_format, options.system, rows, tuple(warnings))
 
 
-def _opened(path: Path, name: str) -> tuple[bytes | Path, str | TextFile, bool]:
+def _opened(path: Path, name: str) -> tuple[bytes | Path, str | Path, bool]:
     """Open a file: its content, its text, and whether it is Parquet.
 
     The output of a benchmark may be larger than the memory, so its lines are read one by one. A
@@ -236,7 +206,7 @@ def _opened(path: Path, name: str) -> tuple[bytes | Path, str | TextFile, bool]:
         with path.open("rb") as file:
             start = file.read(_START_BYTES)
         if not start.startswith(MAGIC) and not is_ours(start.decode("utf-8-sig", "replace")):
-            return path, TextFile(path), False
+            return path, path, False
     content = path.read_bytes()
     is_parquet = content.startswith(MAGIC)
     return content, csv_of(content, name) if is_parquet else text_of(content, name), is_parquet

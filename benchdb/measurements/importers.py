@@ -6,7 +6,8 @@ that recognises its format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +30,7 @@ from benchdb.measurements.csv_rows import (
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.read_fio import fio_measurements, is_fio
 from benchdb.measurements.restore import Origin, Repetition
-from benchdb.measurements.storing import Measurement, joined_note, unstorable
+from benchdb.measurements.storing import MEASUREMENT_FIELDS, Measurement, joined_note, unstorable
 from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.kinds import FSYNCS
@@ -48,40 +49,14 @@ def _say_nothing(warning: str) -> None:
     """Leave a warning to the notes of the measurements."""
 
 
-class TextFile:
-    """The text of a file in UTF-8; bytes that are not UTF-8 are replaced.
-
-    Parameters
-    ----------
-    path : Path
-        A regular file, which is read again each time.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def lines(self) -> Iterator[str]:
-        """Yield each line, without its end."""
-        with self.path.open(encoding="utf-8-sig", errors="replace") as file:
-            for line in file:
-                yield line.rstrip("\n")
-
-    @cached_property
-    def whole(self) -> str:
-        """The whole text, in memory from now on."""
-        return self.path.read_bytes().decode("utf-8-sig", "replace")
-
-
 @dataclass(frozen=True)
-class Source:
-    """The text of a file, with facts that the file may lack.
+class ImportOptions:
+    """Facts that the user tells about a file, because the file may lack them.
 
     Attributes
     ----------
-    where : str
-        Name of the file, for errors.
-    text : str or TextFile
-        The content, or the file that has it.
+    system : str or None
+        The system of the runs; an export knows its systems.
     io_nodes, tasks, nodes : int or None
         Facts about the runs. IOR does not know the number of I/O nodes, and may report wrong
         numbers of tasks and nodes (nodes that share a host name count as one). If each row of the
@@ -94,8 +69,7 @@ class Source:
         A function that gets each warning for the user, maybe several times.
     """
 
-    where: str
-    text: str | TextFile
+    system: str | None = None
     io_nodes: int | None = None
     tasks: int | None = None
     nodes: int | None = None
@@ -103,24 +77,51 @@ class Source:
     progress: Progress = silently
     warn: Callable[[str], object] = _say_nothing
 
-    @property
-    def whole_text(self) -> str:
-        """The whole text in memory."""
-        return self.text if isinstance(self.text, str) else self.text.whole
+
+@dataclass(frozen=True, eq=False)
+class ResultFile:
+    """The text of a file; bytes that are not UTF-8 are replaced.
+
+    Attributes
+    ----------
+    where : str
+        Name of the file, for errors.
+    content : str or Path
+        The text, or a regular file that has it and is read again each time.
+    """
+
+    where: str
+    content: str | Path
 
     def lines(self) -> Iterable[str]:
-        """The lines of the text; those of a file are not held in memory."""
-        return self.text.splitlines() if isinstance(self.text, str) else self.text.lines()
+        """The lines of the text; those of a regular file are not held in memory."""
+        if isinstance(self.content, str):
+            return self.content.splitlines()
+        return self._lines_of(self.content)
+
+    @cached_property
+    def whole(self) -> str:
+        """The whole text, in memory from now on."""
+        if isinstance(self.content, str):
+            return self.content
+        return self.content.read_bytes().decode("utf-8-sig", "replace")
 
     def header(self) -> str:
         """The first line."""
-        if isinstance(self.text, str):
-            return first_line(self.text)
-        return next(iter(self.text.lines()), "").strip()
+        if isinstance(self.content, str):
+            return first_line(self.content)
+        return next(self._lines_of(self.content), "").strip()
+
+    @staticmethod
+    def _lines_of(path: Path) -> Iterator[str]:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            for line in file:
+                yield line.rstrip("\n")
 
 
-Importer = Callable[[Source], list[Measurement]]
-_importers: dict[str, tuple[Callable[[Source], bool], Importer]] = {}
+NOTHING_TOLD = ImportOptions()
+Importer = Callable[[ResultFile, ImportOptions], list[Measurement]]
+_importers: dict[str, tuple[Callable[[ResultFile], bool], Importer]] = {}
 
 # The columns of ioncast's own CSV that give the configuration: either its fields, of which some
 # are required, or an IOR command line with its surroundings.
@@ -145,10 +146,11 @@ _CACHED = (
     " the page cache of the nodes may have answered"
 )
 _LARGEST_REPETITION = 2**31 - 1
+_LINE_BREAKS = re.compile("[\\r\\n]+")
 _ORIGIN_COLUMNS = ("system", "file", "file_sha256", "file_format", "imported_at")
 
 
-def importer(name: str, recognises: Callable[[Source], bool]) -> Callable[[Importer], Importer]:
+def importer(name: str, recognises: Callable[[ResultFile], bool]) -> Callable[[Importer], Importer]:
     """Register an importer under the name of its format."""
 
     def register(function: Importer) -> Importer:
@@ -158,7 +160,9 @@ def importer(name: str, recognises: Callable[[Source], bool]) -> Callable[[Impor
     return register
 
 
-def read_measurements(source: Source) -> tuple[str, list[Measurement]]:
+def read_measurements(
+    file: ResultFile, options: ImportOptions = NOTHING_TOLD
+) -> tuple[str, list[Measurement]]:
     """Recognise the format of a file and read its measurements.
 
     Returns
@@ -174,22 +178,22 @@ def read_measurements(source: Source) -> tuple[str, list[Measurement]]:
         If no importer knows the format, or a line cannot be used.
     """
     for name, (recognises, function) in _importers.items():
-        if recognises(source):
+        if recognises(file):
             try:
-                rows = function(source)
+                rows = function(file, options)
             except InputError as error:
                 raise InputError(
                     error.what,
-                    where=error.where or source.where,
+                    where=error.where or file.where,
                     line=error.line,
                     remedy=error.remedy,
                 ) from error
             if not rows:
-                raise InputError("the file has no measurements", where=source.where)
+                raise InputError("the file has no measurements", where=file.where)
             return name, rows
     raise InputError(
         "not a benchmark result of a known format",
-        where=source.where,
+        where=file.where,
         remedy="give an output of IOR or fio (JSON), results of FORGE, an export of ioncast, or CSV"
         " with the columns io_nodes, bandwidth_mib_s and command, separated by commas",
     )
@@ -215,20 +219,20 @@ def text_of(content: bytes, where: str) -> str:
         ) from error
 
 
-def _is_ior(source: Source) -> bool:
-    return sniff(source.lines()) is not None
+def _is_ior(file: ResultFile) -> bool:
+    return sniff(file.lines()) is not None
 
 
-def _is_fio(source: Source) -> bool:
-    return is_fio(source.whole_text)
+def _is_fio(file: ResultFile) -> bool:
+    return is_fio(file.whole)
 
 
-def _is_forge(source: Source) -> bool:
-    return source.header().startswith("forwarders;clients;processes;layout;spatiality;")
+def _is_forge(file: ResultFile) -> bool:
+    return file.header().startswith("forwarders;clients;processes;layout;spatiality;")
 
 
-def _is_ours(source: Source) -> bool:
-    return is_ours(source.header())
+def _is_ours(file: ResultFile) -> bool:
+    return is_ours(file.header())
 
 
 def is_ours(text: str) -> bool:
@@ -237,16 +241,55 @@ def is_ours(text: str) -> bool:
 
 
 @importer("ioncast-csv", _is_ours)
-def read_csv(source: Source) -> list[Measurement]:
+def read_csv(file: ResultFile, options: ImportOptions) -> list[Measurement]:
     """Read ioncast's own CSV, as `ioncast bench export` writes it.
 
     The columns io_nodes and bandwidth_mib_s are required, and either `command` (an IOR command
     line) or the columns of the configuration (api, operation, transfer_size, block_size …).
     """
-    rows = _read_rows(source, _as_exported(source, _row_reader(source)))
-    if "api" not in columns_of(source.header()):
+    rows = _read_rows(file, options, _as_exported(file, _row_reader(file, options)))
+    if "api" not in columns_of(file.header()):
         _check_launches(rows)
     return rows
+
+
+def measurements_of(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Measurement]:
+    """Make measurements of values that the columns of ioncast's own CSV would have.
+
+    Parameters
+    ----------
+    rows : iterable of (str, mapping)
+        For each measurement the name of its place, for errors, and the values: `command`,
+        `io_nodes` and `bandwidth_mib_s` are required.
+
+    Raises
+    ------
+    InputError
+        If a value cannot be used.
+    """
+    config_of_row = _memoised(_cells(_COMMAND_COLUMNS), _config_of_values)
+    found = []
+    for where, row in rows:
+        # An empty text is as good as none, and a line break in a command means a blank.
+        told: dict[str, Any] = {
+            name: _LINE_BREAKS.sub(" ", value).strip() if isinstance(value, str) else value
+            for name, value in row.items()
+            if value not in {None, ""}
+        }
+        values = {name: told[name] for name in MEASUREMENT_FIELDS if name in told}
+        try:
+            found.append(_measurement(config_of_row(told), **values))
+        except InputError as error:
+            raise InputError(error.what, where=where, remedy=error.remedy) from error
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise InputError(str(error), where=where) from error
+    _check_launches(found)
+    return found
+
+
+def _config_of_values(row: Mapping[str, Any]) -> IorConfig:
+    told = {name: row[name] for name in _COMMAND_COLUMNS if name in row}
+    return _config_of_line(**told).pattern()
 
 
 def _check_launches(rows: Iterable[Measurement]) -> None:
@@ -267,9 +310,11 @@ def is_export(text: str) -> bool:
     return is_ours(text) and {"repetition", *_ORIGIN_COLUMNS} <= columns_of(text)
 
 
-def read_export(source: Source, system: str | None = None) -> dict[Origin, list[Repetition]]:
+def read_export(
+    file: ResultFile, options: ImportOptions = NOTHING_TOLD
+) -> dict[Origin, list[Repetition]]:
     """Read an export: the repetitions of each import."""
-    measurement_of = _row_reader(source)
+    measurement_of, system = _row_reader(file, options), options.system
     origins: dict[tuple[str, ...], Origin] = {}
     names: dict[tuple[str, str], Origin] = {}
 
@@ -294,15 +339,15 @@ def read_export(source: Source, system: str | None = None) -> dict[Origin, list[
         return origins[cells], (repetition, measurement_of(row))
 
     found: dict[Origin, list[Repetition]] = {}
-    reader = _as_exported(source, read)
-    rows = read_rows(source.whole_text, reader, where=source.where, progress=source.progress)
+    reader = _as_exported(file, read)
+    rows = read_rows(file.whole, reader, where=file.where, progress=options.progress)
     for origin, repetition in rows:
         found.setdefault(origin, []).append(repetition)
     return found
 
 
 @importer("forge-csv", _is_forge)
-def read_forge(source: Source) -> list[Measurement]:
+def read_forge(file: ResultFile, options: ImportOptions) -> list[Measurement]:
     """Read results of the FORGE forwarding emulator.
 
     The columns are forwarders (I/O nodes), clients (compute nodes), processes, layout (0 file per
@@ -311,7 +356,7 @@ def read_forge(source: Source) -> list[Measurement]:
     bandwidth in MiB/s. Rows of a `population` other than A are stored but not used.
     """
     config_of_row = _memoised(
-        _cells(_FORGE_CONFIG_COLUMNS), lambda row: _located(_forge_config(row), source)
+        _cells(_FORGE_CONFIG_COLUMNS), lambda row: _located(_forge_config(row), options)
     )
 
     def read(row: Row) -> Measurement:
@@ -327,36 +372,36 @@ def read_forge(source: Source) -> list[Measurement]:
             note=None if population == "A" else f"population {population}",
         )
 
-    return _read_rows(source, read, delimiter=";")
+    return _read_rows(file, options, read, delimiter=";")
 
 
 @importer("ior", _is_ior)
-def read_ior(source: Source) -> list[Measurement]:
+def read_ior(file: ResultFile, options: ImportOptions) -> list[Measurement]:
     """Read the outputs of IOR: JSON, text, CSV, and CSV by rank."""
     results = read_outputs(
-        source.lines(),
-        where=source.where,
-        command=source.command,
-        tasks=source.tasks,
-        nodes=source.nodes,
+        file.lines(),
+        where=file.where,
+        command=options.command,
+        tasks=options.tasks,
+        nodes=options.nodes,
     )
     for warning in dict.fromkeys(warning for result in results for warning in _warnings(result)):
-        source.warn(warning)
-    if source.io_nodes is None:
+        options.warn(warning)
+    if options.io_nodes is None:
         raise InputError(
             "IOR does not know the number of I/O nodes",
-            where=source.where,
+            where=file.where,
             remedy=Remedy("give it with {}", ("io_nodes",)),
         )
     configs: dict[tuple[int, str], IorConfig] = {}
     for result in results:
         key = (id(result.config), result.operation)
         if key not in configs:
-            configs[key] = _located(result.config.for_operation(result.operation), source)
+            configs[key] = _located(result.config.for_operation(result.operation), options)
     return [
         _measurement(
             config=configs[id(result.config), result.operation],
-            io_nodes=source.io_nodes,
+            io_nodes=options.io_nodes,
             bandwidth_mib_s=result.bandwidth_mib_s,
             bytes=result.bytes,
             time_s=result.time_s,
@@ -375,54 +420,56 @@ def _warnings(result: IorResult) -> tuple[str, ...]:
 
 
 @importer("fio", _is_fio)
-def read_fio(source: Source) -> list[Measurement]:
+def read_fio(file: ResultFile, options: ImportOptions) -> list[Measurement]:
     """Read fio's JSON; the user gives the IOR command line that means the same as its jobs."""
-    if source.command is None or source.io_nodes is None:
+    if options.command is None or options.io_nodes is None:
         raise InputError(
             "fio knows neither the configuration nor the number of I/O nodes",
-            where=source.where,
+            where=file.where,
             remedy=Remedy(
                 "give {} and, with {}, an IOR command line that does the same",
                 ("io_nodes", "command"),
             ),
         )
-    config = _located(IorConfig.from_command_line(source.command), source)
+    config = _located(IorConfig.from_command_line(options.command), options)
     if reason := unstorable(config):
-        raise InputError(reason, where=source.where, remedy="give a command without this option")
-    measured = fio_measurements(
-        source.whole_text, config, io_nodes=source.io_nodes, where=source.where
-    )
+        raise InputError(reason, where=file.where, remedy="give a command without this option")
+    measured = fio_measurements(file.whole, config, io_nodes=options.io_nodes, where=file.where)
     for note in filter(None, (measurement.note for measurement in measured)):
-        source.warn(note)
-    return [replace(measurement, command=source.command) for measurement in measured]
+        options.warn(note)
+    return [replace(measurement, command=options.command) for measurement in measured]
 
 
 def _read_rows(
-    source: Source, read: Callable[[Row], Measurement], *, delimiter: str = ","
+    file: ResultFile,
+    options: ImportOptions,
+    read: Callable[[Row], Measurement],
+    *,
+    delimiter: str = ",",
 ) -> list[Measurement]:
     return read_rows(
-        source.whole_text, read, where=source.where, delimiter=delimiter, progress=source.progress
+        file.whole, read, where=file.where, delimiter=delimiter, progress=options.progress
     )
 
 
-def _as_exported(source: Source, read: Callable[[Row], _T]) -> Callable[[Row], _T]:
+def _as_exported(file: ResultFile, read: Callable[[Row], _T]) -> Callable[[Row], _T]:
     """Let `read` get texts as they were before an export made them safe for spreadsheets."""
-    if "'" not in source.whole_text:
+    if "'" not in file.whole:
         return read
     return lambda row: read({name: from_cell(cell) for name, cell in row.items()})
 
 
-def _row_reader(source: Source) -> Callable[[Row], Measurement]:
+def _row_reader(file: ResultFile, options: ImportOptions) -> Callable[[Row], Measurement]:
     """The function that reads a row of ioncast's own CSV, chosen by the columns of the file."""
-    columns = columns_of(source.header())
+    columns = columns_of(file.header())
     has_config = columns >= _REQUIRED_COLUMNS
     if not has_config and "command" not in columns:
         raise InputError(
             "the column `command` is missing, or api, operation, transfer_size and block_size",
-            where=source.where,
+            where=file.where,
             remedy="add the benchmark's IOR command line as column `command`",
         )
-    config_of_row = _config_reader(source) if has_config else _command_reader(source)
+    config_of_row = _config_reader(options) if has_config else _command_reader(options)
 
     def read(row: Row) -> Measurement:
         return _measurement(
@@ -443,16 +490,16 @@ def _row_reader(source: Source) -> Callable[[Row], Measurement]:
     return read
 
 
-def _command_reader(source: Source) -> Callable[[Row], IorConfig]:
+def _command_reader(options: ImportOptions) -> Callable[[Row], IorConfig]:
     """The function that reads the configuration in a row's command."""
     return _memoised(
-        _cells(_COMMAND_COLUMNS), lambda row: _located(_config_of_command(row), source)
+        _cells(_COMMAND_COLUMNS), lambda row: _located(_config_of_command(row), options)
     )
 
 
-def _config_reader(source: Source) -> Callable[[Row], IorConfig]:
+def _config_reader(options: ImportOptions) -> Callable[[Row], IorConfig]:
     """The function that reads the configuration in a row's columns."""
-    return _memoised(_cells(_CONFIG_COLUMNS), lambda row: _located(_config_of_row(row), source))
+    return _memoised(_cells(_CONFIG_COLUMNS), lambda row: _located(_config_of_row(row), options))
 
 
 def _measurement(
@@ -528,26 +575,41 @@ def _value(row: Row, column: Column[Any]) -> str | int:
 
 
 def _config_of_command(row: Row) -> IorConfig:
-    config = IorConfig.from_command_line(row["command"])
-    operation = checked_operation(row.get("operation") or config.operation)
-    tasks = count_cell(row, "tasks") if row.get("tasks") else config.tasks
-    if tasks is None and row.get("bytes"):
+    counts = {name: count_cell(row, name) for name in ("tasks", "bytes", "nodes") if row.get(name)}
+    return _config_of_line(
+        row["command"], row.get("operation") or None, row.get("fsync") or None, **counts
+    )
+
+
+def _config_of_line(
+    command: str,
+    operation: str | None = None,
+    fsync: str | None = None,
+    *,
+    tasks: int | None = None,
+    nodes: int | None = None,
+    bytes: int | None = None,
+) -> IorConfig:
+    config = IorConfig.from_command_line(command)
+    operation = checked_operation(operation or config.operation)
+    tasks = config.tasks if tasks is None else tasks
+    if tasks is None and bytes is not None:
         # Unless the run was cut short, its bytes are a multiple of the bytes of a process.
-        processes, rest = divmod(count_cell(row, "bytes"), config.bytes_per_process)
+        processes, rest = divmod(bytes, config.bytes_per_process)
         tasks = None if rest else processes or None
     known = {UNKNOWN_FSYNC: None} | dict(zip(FSYNCS, FSYNCS, strict=True))
     return replace(
         config.for_operation(operation),
-        fsync=known.get(row.get("fsync") or "", config.fsync),
+        fsync=known.get(fsync or "", config.fsync),
         tasks=tasks,
-        nodes=count_cell(row, "nodes") if row.get("nodes") else config.nodes,
+        nodes=config.nodes if nodes is None else nodes,
     )
 
 
-def _located(config: IorConfig, source: Source) -> IorConfig:
+def _located(config: IorConfig, options: ImportOptions) -> IorConfig:
     """The pattern of a configuration, with the numbers of tasks and nodes that the user gives."""
     return replace(
         config.pattern(),
-        tasks=source.tasks or config.tasks,
-        nodes=source.nodes or config.nodes,
+        tasks=options.tasks or config.tasks,
+        nodes=options.nodes or config.nodes,
     )

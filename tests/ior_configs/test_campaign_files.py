@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ResultFile, read_measurements
 from ioncast_base.errors import InputError
 from ioncast_base.times import parse_duration
 from ior_configs import IorConfig
@@ -384,7 +384,7 @@ def test_every_measured_pattern_of_forge_is_in_its_campaign(shared_data: Path) -
     measured = set()
     for name in ("marenostrum-4.csv", "marenostrum-4-gpfs.csv"):
         path = shared_data / "forge" / name
-        _, rows = read_measurements(Source(where=name, text=path.read_text(encoding="utf-8")))
+        _, rows = read_measurements(ResultFile(name, path.read_text(encoding="utf-8")))
         measured |= {row.config for row in rows}
     assert len(measured) == 149
     assert measured <= set(found)

@@ -21,6 +21,7 @@ from benchdb.measurements.coverage import (
 )
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.file_imports import StoredFile
+from benchdb.measurements.importers import ImportOptions
 from benchdb.store.database import transaction
 from benchdb.store.system_changes import SystemChange, change_of, changes, note_change, undo_change
 from benchdb.store.systems import system_id_of, system_names
@@ -209,7 +210,7 @@ def put_measurements(
     run = service().children.run
     if body is not None:
         rows = [
-            (index, row.model_dump(exclude_none=True))
+            (f"measurements.{index}", row.model_dump())
             for index, row in enumerate(body.measurements)
         ]
         sent = request.get_data()
@@ -217,7 +218,8 @@ def put_measurements(
         return _stored(found, "measurements", body.system)
     assert form is not None  # noqa: S101
     with uploaded("file") as [upload]:
-        found = run(import_measurements, place(), upload, **form.model_dump())
+        told = ImportOptions(**form.model_dump(exclude={"replace"}))
+        found = run(import_measurements, place(), upload, told, replace=form.replace)
     return _stored(found, upload.name, form.system)
 
 
@@ -250,7 +252,9 @@ def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
 
     200 if the system has the same content already; nothing changes then.
     """
-    rows = [(index, row) for index, curve in enumerate(body.curves) for row in curve.rows()]
+    rows = [
+        (f"curves.{index}", row) for index, curve in enumerate(body.curves) for row in curve.rows()
+    ]
     run, sent = service().children.run, request.get_data()
     found = run(store_rows, place(), "curves", sent, body.system, rows)
     return _stored(found, "curves", body.system)

@@ -30,6 +30,7 @@ from benchdb.history.decisions import store_decisions
 from benchdb.history.outcomes import store_outcome
 from benchdb.history.run_insights import NewInsights, store_insights
 from benchdb.history.runs import NewRun, store_run
+from benchdb.measurements.importers import ImportOptions
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.schema import outcomes
 from ioncast.insights.checks.values import Thresholds
@@ -78,7 +79,7 @@ def fill(location: str) -> None:
     with opened_database(location) as engine:
         table = TESTBED / "benchmarks.csv"
         place = Place(location, _PATIENCE_S)
-        import_measurements(place, _upload(table), SYSTEM, tasks=TASKS, nodes=NODES)
+        import_measurements(place, _upload(table), ImportOptions(SYSTEM, tasks=TASKS, nodes=NODES))
         runs = list(_logged_runs(now - _WEEKS, now - _DAYS_OF_RERUNS))
         reruns = _reruns(now - _DAYS_OF_RERUNS, now)
         with transaction(engine, write=True) as connection:

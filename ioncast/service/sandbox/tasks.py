@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,16 +13,14 @@ from sqlalchemy import Connection
 from benchdb.measurements.file_imports import (
     MeasurementsFile,
     StoredFile,
-    Told,
     read_file,
 )
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ImportOptions, measurements_of
 from benchdb.store.database import existing_database, transaction
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast_base.errors import DamagedLogError, InputError
 from ioncast_base.limits import LARGEST_COUNT
 from ioncast_base.times import in_utc
-from ioncast_base.visible_text import as_cell
 from predictor.composition.asking import Asked, Frontend, ask
 from predictor.composition.composing import observed_mib_s
 from predictor.composition.explanation import explain
@@ -40,7 +35,6 @@ from summario.runs.logs_of_run import Run
 # No real run has so many phases. Each one is predicted, and all are stored in the history.
 MOST_PHASES = 10_000
 _MODULES = (*PHASE_MODULES, *HOST_MODULES)
-_LINE_BREAKS = re.compile("[\\r\\n]+")
 
 
 @dataclass(frozen=True)
@@ -154,12 +148,8 @@ def _predicted(place: Place, found: Extraction, asked: Asked) -> dict[str, Any]:
 def import_measurements(
     place: Place,
     upload: Upload,
-    system: str,
+    told: ImportOptions,
     *,
-    io_nodes: int | None = None,
-    tasks: int | None = None,
-    nodes: int | None = None,
-    command: str | None = None,
     replace: bool = False,
 ) -> StoredFile:
     """Store a file of benchmark results, as `ioncast bench import` does.
@@ -171,7 +161,6 @@ def import_measurements(
     DatabaseError
         When the database does not accept it; then nothing is stored.
     """
-    told = Told(system, io_nodes, tasks, nodes, command)
     with _called(upload):
         read = read_file(upload.path, told, name=upload.name)
         with place.transaction(write=True) as connection:
@@ -183,7 +172,7 @@ def store_rows(
     name: str,
     content: bytes,
     system: str,
-    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
 ) -> StoredFile:
     """Store measurements that were sent as JSON.
 
@@ -192,14 +181,13 @@ def store_rows(
     place : Place
         The database.
     name : str
-        The field of the request that holds the measurements, a list.
+        The field of the request that holds the measurements.
     content : bytes
         The body of the request.
     system : str
         The system on which they were measured.
-    rows : sequence of (int, mapping)
-        For each measurement the item of the list that it comes from, and its columns as in our
-        own CSV.
+    rows : sequence of (str, mapping)
+        As in `benchdb.measurements.importers.measurements_of`.
 
     Raises
     ------
@@ -208,13 +196,10 @@ def store_rows(
     DatabaseError
         When the database does not accept them; then nothing is stored.
     """
-    text = _csv_of_rows([row for _, row in rows])
     try:
-        _, found = read_measurements(Source(name, text))
+        found = measurements_of(rows)
     except InputError as error:
-        if error.line is not None:
-            # Line 1 is the header, so the first row is in line 2.
-            error.where, error.line = f"{name}.{rows[error.line - 2][0]}", None
+        error.where = error.where or name
         raise
     sent = MeasurementsFile(name, content, "json", system, found)
     with place.transaction(write=True) as connection:
@@ -277,18 +262,3 @@ def frontend(place: Place) -> Frontend:
         import_first="send measurements first",
         says_unstored=False,
     )
-
-
-def _csv_of_rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write rows as our own CSV, which an importer reads, one line for each row."""
-    text = io.StringIO()
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    """Replace line breaks by blanks, which mean the same in a command."""
-    return as_cell(_LINE_BREAKS.sub(" ", value)) if isinstance(value, str) else value

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchdb.campaigns.engines import ENGINES, Job
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement
 from ior_configs import IorConfig
 from tests.support.examples import examples
@@ -91,13 +91,12 @@ def run(command: str, folder: Path) -> None:
 
 def measured(job: Job, folder: Path, nodes: int = 1) -> Measurement:
     [row] = read_measurements(
-        Source(
-            "output.json",
-            (folder / job.output).read_text(),
+        ResultFile("output.json", (folder / job.output).read_text()),
+        ImportOptions(
             io_nodes=0,
             nodes=nodes,
             command=job.config.command_line(launcher=True),
-        )
+        ),
     )[1]
     return row
 

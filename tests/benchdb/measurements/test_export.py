@@ -27,7 +27,7 @@ from sqlalchemy import Engine, make_url, select
 from benchdb.commands import bench
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.exports import EXPORT_COLUMNS, csv_lines, export_rows
-from benchdb.measurements.importers import Source, is_export, read_export
+from benchdb.measurements.importers import ResultFile, is_export, read_export
 from benchdb.measurements.restore import restore
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import open_database, opened_database, transaction
@@ -626,10 +626,10 @@ def test_any_measurements_come_back_byte_by_byte(
         text = "".join(csv_lines(export_rows(connection, file)))
     assert is_export(text)
     with transaction(elsewhere, write=True) as connection:
-        restore(connection, read_export(Source("export", text)), file="export")
+        restore(connection, read_export(ResultFile("export", text)), file="export")
         assert "".join(csv_lines(export_rows(connection, file))) == text
     with transaction(database, write=True) as connection:
-        assert restore(connection, read_export(Source("export", text)), file="export") == set()
+        assert restore(connection, read_export(ResultFile("export", text)), file="export") == set()
 
 
 def test_the_list_is_the_same_after_a_round_trip(filled: str, exported: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from benchdb.measurements.exports import export_rows, write_csv
-from benchdb.measurements.file_imports import Counts, MeasurementsFile, StoredFile, Told, read_file
+from benchdb.measurements.file_imports import Counts, MeasurementsFile, StoredFile, read_file
+from benchdb.measurements.importers import ImportOptions
 from benchdb.measurements.parquet import write_parquet
 from benchdb.store.database import transaction
 from ioncast_base.errors import InputError
@@ -31,7 +32,7 @@ def results(tmp_path: Path) -> Path:
 def put(
     engine: Engine, path: Path, system: str | None = None, *, replace: bool = False
 ) -> StoredFile:
-    read = read_file(path, Told(system))
+    read = read_file(path, ImportOptions(system))
     with transaction(engine, write=True) as connection:
         return read.store(connection, replace=replace)
 
@@ -49,7 +50,7 @@ def test_a_known_file_stores_nothing(database: Engine, results: Path) -> None:
 
 def test_a_corrected_file_replaces_its_measurements(database: Engine, results: Path) -> None:
     put(database, results, "here")
-    read = read_file(results, Told("here", tasks=16))
+    read = read_file(results, ImportOptions("here", tasks=16))
     with transaction(database, write=True) as connection:
         corrected = read.store(connection, replace=True)
     assert (corrected.stored.measurements, corrected.replaced) == (3, 3)
@@ -76,7 +77,7 @@ def test_an_export_counts_its_imports(
 
 def test_a_file_without_a_system_is_rejected(results: Path) -> None:
     with pytest.raises(InputError, match="name it with --system"):
-        read_file(results, Told())
+        read_file(results, ImportOptions())
 
 
 @pytest.mark.parametrize("name", ["two-runs-different.txt", "periodic-a.json"])
@@ -88,11 +89,11 @@ def test_an_output_of_ior_is_the_same_from_a_file_and_from_a_pipe(
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(output.read_bytes(),))
     writer.start()
-    streamed = read_file(pipe, Told("here", io_nodes=2))
+    streamed = read_file(pipe, ImportOptions("here", io_nodes=2))
     writer.join()
     with transaction(database, write=True) as connection:
         streamed.store(connection)
-    read = read_file(output, Told("here", io_nodes=2))
+    read = read_file(output, ImportOptions("here", io_nodes=2))
     assert isinstance(read, MeasurementsFile)
     assert isinstance(streamed, MeasurementsFile)
     assert read.rows == streamed.rows

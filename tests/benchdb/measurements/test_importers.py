@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from benchdb.measurements.curves import curves
 from benchdb.measurements.exports import EXPORT_COLUMNS
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction
 from ioncast_base.errors import InputError
@@ -67,7 +67,7 @@ def forge(*rows: dict[str, object], population: bool = False) -> str:
 
 
 def read(text: str, **told: object) -> list[Measurement]:
-    return read_measurements(Source("file", text, **told))[1]  # type: ignore[arg-type]
+    return read_measurements(ResultFile("file", text), ImportOptions(**told))[1]  # type: ignore[arg-type]
 
 
 def refusal(text: str, **told: object) -> str:
@@ -111,7 +111,7 @@ def test_the_format_is_recognised_by_the_content(
     if name is None:
         refusal(text)
         return
-    found, rows = read_measurements(Source("no-suffix", text, **told))  # type: ignore[arg-type]
+    found, rows = read_measurements(ResultFile("no-suffix", text), ImportOptions(**told))  # type: ignore[arg-type]
     assert found == name
     assert rows
 

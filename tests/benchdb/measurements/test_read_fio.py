@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
@@ -42,14 +42,14 @@ def output(*jobs: Any, **changes: Any) -> str:
 
 def read(text: str, **told: Any) -> Measurement:
     told = {"io_nodes": 2, "command": COMMAND} | told
-    file_format, [row] = read_measurements(Source("out.json", text, **told))
+    file_format, [row] = read_measurements(ResultFile("out.json", text), ImportOptions(**told))
     assert file_format == "fio"
     return row
 
 
 def read_all(text: str, **told: Any) -> list[tuple[int | None, int | None, float | None]]:
     told = {"io_nodes": 2, "command": "ior -w -F -b 1m -t 256k"} | told
-    rows = read_measurements(Source("out.json", text, **told))[1]
+    rows = read_measurements(ResultFile("out.json", text), ImportOptions(**told))[1]
     return [(row.config.tasks, row.bytes, row.time_s) for row in rows]
 
 
@@ -284,7 +284,9 @@ def test_any_value_in_the_json_is_rejected_or_measured(data: st.DataObject) -> N
         at[key] = data.draw(st.sampled_from([None, 0, -1, 2**70, 1.5, "x", [], {}, True]))
         break
     try:
-        row = read_measurements(Source("f", json.dumps(text_of), io_nodes=0, command=COMMAND))[1]
+        row = read_measurements(
+            ResultFile("f", json.dumps(text_of)), ImportOptions(io_nodes=0, command=COMMAND)
+        )[1]
     except InputError as error:
         assert "\n" not in str(error)
     else:

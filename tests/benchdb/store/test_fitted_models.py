@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from benchdb.measurements.exports import csv_lines, export_rows
-from benchdb.measurements.importers import Source, read_export
+from benchdb.measurements.importers import ResultFile, read_export
 from benchdb.measurements.restore import restore
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction
@@ -61,7 +61,7 @@ def export(engine: Engine) -> str:
 
 def put_back(engine: Engine, text: str, *, replacing: bool = False) -> None:
     with transaction(engine, write=True) as connection:
-        found = read_export(Source("export.csv", text))
+        found = read_export(ResultFile("export.csv", text))
         restore(connection, found, file="export.csv", replace=replacing)
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchdb.measurements.curves import Curve, curves
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import store
 from benchdb.store.database import open_database, transaction
 from ioncast_base.errors import InputError
@@ -458,8 +458,8 @@ def test_metadata_does_not_make_a_match_better(a_phase: MakePhase, a_curve: Make
 @pytest.fixture(scope="session")
 def testbed_curves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Curve, ...]:
     content = (TESTBED / "benchmarks.csv").read_bytes()
-    source = Source("benchmarks.csv", content.decode(), tasks=16, nodes=8)
-    file_format, rows = read_measurements(source)
+    file = ResultFile("benchmarks.csv", content.decode())
+    file_format, rows = read_measurements(file, ImportOptions(tasks=16, nodes=8))
     engine = open_database(tmp_path_factory.mktemp("testbed") / "bench.sqlite")
     with transaction(engine, write=True) as connection:
         store(

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from benchdb.measurements.curves import Curve
-from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.importers import ResultFile, read_measurements
 from ior_configs import IorConfig
 from predictor.model import fitting
 from predictor.model.fitting import fit_model
@@ -245,7 +245,7 @@ def forge_curves(shared_data: Path) -> list[Curve]:
     cells: dict[IorConfig, dict[int, list[float]]] = {}
     for name in ("marenostrum-4-gpfs.csv", "marenostrum-4.csv"):
         text = (shared_data / "forge" / name).read_text()
-        _, rows = read_measurements(Source(name, text))
+        _, rows = read_measurements(ResultFile(name, text))
         for row in rows:
             if row.used:
                 of_config = cells.setdefault(row.config, {})
