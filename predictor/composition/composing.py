@@ -154,7 +154,7 @@ class Composition:
     def points(self, measured: Collection[int]) -> list[Point]:
         """Summarise the draws as points of a curve.
 
-        Scatter
+        Parameters
         ----------
         measured : collection of int
             The numbers of I/O nodes with which all parts were measured.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchdb.measurements.cells import modes
+from predictor.learning.posterior import root
 from predictor.model.gaussian import Posterior
 from predictor.model.standing_in import together
 
@@ -62,7 +63,7 @@ class Estimate:
         if not variance:
             return self
         normal = np.random.default_rng(_SEED).standard_normal(self.doubt.shape)
-        drawn = normal @ _root(variance * together(io_nodes)).T
+        drawn = normal @ root(variance * together(io_nodes))
         return replace(self, doubt=self.doubt + drawn)
 
     def scaled(self, factors: Array) -> Estimate:
@@ -107,7 +108,8 @@ def as_expected(
     """
     count, points = len(repetitions), len(io_nodes)
     normal = random.standard_normal((DRAWS, count * points))
-    doubts = (normal @ _root(expected.covariance).T).reshape(DRAWS, count, points)
+    # The symmetric root is the same on every processor; eigenvectors may differ in their signs.
+    doubts = (normal @ root(expected.covariance)).reshape(DRAWS, count, points)
     # An earlier run cannot tell this difference from noise, so it counts as noise, not as doubt.
     unlike = random.normal(0, _UNLIKE_BENCHMARK, (DRAWS, points))
     typicals = np.exp(expected.mean).reshape(count, points)
@@ -136,10 +138,3 @@ def _as_measured(
     shares = [len(mode) / len(values) for mode in found]
     drawn = random.choice(len(found), DRAWS, p=shares)
     return typical, drawn, tuple(np.log(np.array(mode) / typical) for mode in found)
-
-
-def _root(covariance: Array) -> Array:
-    """Compute a square root of a matrix that may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    root: Array = vectors * np.sqrt(np.maximum(values, 0))
-    return root

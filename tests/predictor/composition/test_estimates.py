@@ -101,3 +101,20 @@ def test_a_measured_cell_of_two_modes_ignores_the_model() -> None:
 def test_the_same_draws_give_the_same_estimate() -> None:
     one, other = (as_measured({0: TABLE_9}, [0], draws(5)) for _ in range(2))
     assert np.array_equal(one.mode, other.mode)
+
+
+def test_rounding_on_another_processor_changes_no_draw() -> None:
+    """Equal eigenvalues have no unique eigenvectors, so draws must not depend on their choice."""
+    alike = 0.04 * np.eye(4)
+    rounded = alike + np.array([[0, 1, 0, 2], [1, 0, 3, 0], [0, 3, 0, 1], [2, 0, 1, 0]]) * 1e-15
+    one, other = (
+        as_expected(
+            expectation([3.0] * 4, covariance.tolist(), [0.01] * 4),
+            [0.5, 1.0],
+            [{}],
+            [0, 1, 2, 4],
+            draws(),
+        )[0]
+        for covariance in (alike, rounded)
+    )
+    assert other.doubt == pytest.approx(one.doubt, abs=1e-9)
