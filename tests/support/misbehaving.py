@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -124,3 +125,7 @@ def _write_as_a_whole(path: str, pid: int) -> None:
     begun = Path(f"{path}.begun")
     begun.write_text(str(pid), encoding="ascii")
     begun.rename(path)
+
+
+def modules() -> set[str]:
+    return set(sys.modules)

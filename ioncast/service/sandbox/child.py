@@ -40,7 +40,8 @@ import contextlib, sys
 descriptor, *sys.path = sys.argv[1:]
 import ioncast.service.api.advice, ioncast.service.api.allocations
 import ioncast.service.api.benchmarks, ioncast.service.api.predictions
-import numpy.ma, sqlalchemy.dialects.postgresql, sqlalchemy.dialects.sqlite
+import numpy.ma, predictor.model.fitting
+import sqlalchemy.dialects.postgresql, sqlalchemy.dialects.sqlite
 from ioncast.insights.checks.registry import all_checks
 all_checks()
 with contextlib.suppress(ImportError):
