@@ -209,14 +209,9 @@ def _controller_rows(found: _Found) -> Iterator[Row]:
     )
     if isinstance(lua, Gap):
         return
-    if lua.gives_burst_buffers:
-        yield judging.burst_buffer_row(slurm)
-    else:
-        licences: dict[str, str] = {
-            part: settings.licence.name for part, settings in found.settings()
-        }
-        yield from judging.licence_rows(slurm, lua, licences, _text(found.values["in_file"]))
-        yield from _hook_rows(found, slurm, lua)
+    licences: dict[str, str] = {part: settings.licence.name for part, settings in found.settings()}
+    yield from judging.licence_rows(slurm, lua, licences, _text(found.values["in_file"]))
+    yield from _hook_rows(found, slurm, lua)
 
 
 def _hook_rows(found: _Found, slurm: Controller, lua: Plugin) -> Iterator[Row]:

@@ -123,18 +123,6 @@ def licence_rows(
         )
 
 
-def burst_buffer_row(controller: Controller) -> Row:
-    """Judge `BurstBufferType`, if burst buffers stand for I/O nodes."""
-    kind = controller.of("BurstBufferType")
-    if kind == "burst_buffer/lua":
-        return ok("burst buffers", kind)
-    return fail(
-        "burst buffers",
-        f"BurstBufferType is {kind or 'not set'}",
-        "set BurstBufferType=burst_buffer/lua in slurm.conf",
-    )
-
-
 def limits_row(limits: Limits, plugin: Plugin) -> Row:
     """Judge whether the plugin knows Slurm's limits on jobs that are below its pool."""
     pool = max(plugin.pools, default=0)

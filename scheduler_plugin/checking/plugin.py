@@ -87,12 +87,7 @@ class Plugin:
     @property
     def gives_licences(self) -> bool:
         """Whether jobs get licences."""
-        return bool(self.modes & {"on", "arbitrate"}) and not self.gives_burst_buffers
-
-    @property
-    def gives_burst_buffers(self) -> bool:
-        """Whether burst buffers stand for I/O nodes."""
-        return self.of("resource") == "burst_buffer"
+        return bool(self.modes & {"on", "arbitrate"})
 
 
 def gather_plugin(folder: Path, user: str) -> Plugin:

@@ -49,7 +49,7 @@ def rules_of_slurm(slurm: Controller, of_slurmdbd: str) -> Iterator[Rule]:
 def rules_of_plugin(slurm: Controller, plugin: Plugin) -> Iterator[Rule]:
     """The rules for the files that slurmctld reads for the plugin."""
     writers = frozenset([slurm.user])
-    for name in (*FILES, *(["burst_buffer.lua"] if plugin.gives_burst_buffers else [])):
+    for name in FILES:
         is_secret = name == FILES[2] and bool(plugin.of("token"))
         yield Rule(f"{slurm.folder}/{name}", writers, is_secret=is_secret)
     if path := plugin.of("token_file"):

@@ -34,8 +34,7 @@ job=$(job_of_this_node)
 if count=$(started_count "$job"); then
     echo "export ION_COUNT=$count"
 # Without a count, a number from submission may be out of date, because the arbiter may have changed it.
-# A number from burst_buffer.lua is right: it was set when the job started.
-elif [ -n "${ION_COUNT-}" ] && [ "${IONCAST_BURST_BUFFER_OF-}" != "$job" ]; then
+elif [ -n "${ION_COUNT-}" ]; then
     echo "export ION_COUNT=0"
 fi
 if [ -r "$JOBS_FOLDER/$job.hosts" ]; then

@@ -20,8 +20,6 @@ local LONGEST_USER = 100
 local LONGEST_NAME = 200
 local LONGEST_EXECUTABLE = 1000
 local LONGEST_LICENCES = 4 * 1024
-local LONGEST_DIRECTIVE = 1024
-local MOST_DIRECTIVES = 100
 local LONGEST_LIMITS = 64 * 1024
 local MOST_PARTITIONS = 20
 local HEARTBEAT_S = 30
@@ -229,7 +227,6 @@ end
 
 local is_mode = is_one_of({ off = true, shadow = true, on = true, arbitrate = true })
 local is_mode_of_interactive = is_one_of({ on = true, shadow = true })
-local is_resource = is_one_of({ licence = true, burst_buffer = true })
 local is_licence = is_made_of("^[%w_.@/-]+$")
 local is_token = is_made_of("^[%w._~+/=-]+$")
 
@@ -248,7 +245,6 @@ local KNOWN = {
     interactive = setting(is_mode_of_interactive, 'must be "on" or "shadow"', "shadow"),
     pool = setting(is_io_nodes, "must be a number of I/O nodes"),
     default = setting(is_io_nodes, "must be a number of I/O nodes"),
-    resource = setting(is_resource, 'must be "licence" or "burst_buffer"', "licence"),
     licence = setting(is_licence, "must be a name without separators", "ionode"),
     deadline_ms = setting(is_within(1, 10000), "must be milliseconds, 1 to 10000", 50),
     failures = setting(is_at_least_one, "must be a whole number of at least 1", 2),
@@ -778,32 +774,6 @@ local function own_licences(licences, name)
     return is_named, nil
 end
 
--- The lines before the first command of a script: only there Slurm looks for directives.
-local function head_of(script)
-    local text = "\n" .. beginning(script, LONGEST_SCRIPT)
-    return text:sub(1, text:find("\n[^#\n]") or -1)
-end
-
--- Whether the job or its script requests burst buffers of a pool, and the capacity; no capacity if there are
--- too many directives to read, or too many digits.
-local function own_burst_buffer(job, script, pool)
-    local lines = "\n" .. beginning(job.burst_buffer or "", LONGEST_SCRIPT) .. head_of(script or "")
-    local from = 1
-    for _ = 1, MOST_DIRECTIVES do
-        local _, last = lines:find("\n#BB_LUA", from, true)
-        if not last then
-            return false, nil
-        end
-        local line = lines:sub(last + 1, last + LONGEST_DIRECTIVE):match("^[^\r\n]*")
-        if line:match("pool=([%w_.@/-]+)") == pool then
-            local capacity = line:match("capacity=(%d+)") or ""
-            return true, #capacity < 10 and tonumber(capacity) or nil
-        end
-        from = last + 1
-    end
-    return true, nil
-end
-
 -- Whether the job's tasks ask for a licence: `--tres-per-task=license/ionode:1`, from Slurm 23.02 on. Slurm
 -- adds their sum to the job's licences, and rejects the job if it has fewer.
 local function is_named_by_tasks(job, name)
@@ -815,10 +785,7 @@ local function is_named_by_tasks(job, name)
     return false
 end
 
-local function own_request(job, script, settings)
-    if settings.resource == "burst_buffer" then
-        return own_burst_buffer(job, script, settings.licence)
-    end
+local function own_request(job, settings)
     local is_named, count = own_licences(job.licenses, settings.licence)
     if is_named_by_tasks(job, settings.licence) then
         return true, nil
@@ -856,7 +823,7 @@ end
 -- The lowest of Slurm's limits on a job's I/O nodes, and its name in words; nil without a limit. With more,
 -- Slurm would reject the job, or let it wait for ever.
 local function limit_of(job, partition, settings)
-    local lines = settings.resource == "licence" and known_limits(settings)
+    local lines = known_limits(settings)
     if not lines then
         return nil
     end
@@ -905,10 +872,8 @@ local function place_after_leader(job)
 end
 
 -- Why Slurm would reject the job if we added I/O nodes; nil if it would accept it.
-local function obstacle(job, settings)
-    if settings.resource == "burst_buffer" then
-        return job.user_id == 0 and "Slurm gives root no burst buffers" or nil
-    elseif job.immediate == true or job.immediate == 1 then
+local function obstacle(job)
+    if job.immediate == true or job.immediate == 1 then
         return "it starts at once or not at all, and I/O nodes may not be free"
     elseif (job.licenses or ""):find("|", 1, true) then
         return "its licences are alternatives, and Slurm accepts no other licence beside them"
@@ -919,9 +884,6 @@ end
 local function resource_changes(job, settings, io_nodes)
     if io_nodes == 0 then
         return {}
-    elseif settings.resource == "burst_buffer" then
-        local line = "#BB_LUA pool=" .. settings.licence .. " capacity=" .. digits(io_nodes)
-        return { burst_buffer = joined(job.burst_buffer, "\n", line) }
     end
     local licence = settings.licence .. ":" .. digits(io_nodes)
     return { licenses = joined(job.licenses, ",", licence) }
@@ -951,10 +913,8 @@ end
 
 -- Why a job in mode "arbitrate" is not held; nil if nothing but the arbiter's absence can prevent it. If a held
 -- job also waited for another job or a time, the arbiter could not know it and would keep I/O nodes for it.
-local function hindrance(job, settings, decision, now)
-    if settings.resource ~= "licence" then
-        return "burst buffers are not arbitrated"
-    elseif not decision.id then
+local function hindrance(job, decision, now)
+    if not decision.id then
         return "the answer has no id"
     elseif job.priority == 0 then
         return "it is held already"
@@ -970,7 +930,7 @@ end
 -- begin time, so that it ends by itself if the arbiter does not end it.
 local function held_until(job, settings, decision)
     local now, hold_s = os.time(), nil
-    local why = hindrance(job, settings, decision, now)
+    local why = hindrance(job, decision, now)
     if not why then
         hold_s, why = hold_of_arbiter(settings, now)
     end
@@ -1120,7 +1080,7 @@ local function new(given, slurm, library)
         local problem = unreadable(job)
         local is_own, count
         if not problem then
-            is_own, count = own_request(job, script, chosen)
+            is_own, count = own_request(job, chosen)
         end
         if is_own then
             return { io_nodes = count, is_own = true, source = "user", why = "asked for by the user" }
@@ -1131,7 +1091,7 @@ local function new(given, slurm, library)
             local why = "component " .. digits(place) .. " of a heterogeneous job: its component 0 has the I/O nodes"
             return { source = "leader", why = why }
         end
-        problem = problem or obstacle(job, chosen)
+        problem = problem or obstacle(job)
         if not problem and limit and available == 0 then
             problem = limit
         end

@@ -30,10 +30,7 @@ return {
     -- I/O nodes for a job without an answer. Without this setting such a job stays as it is.
     -- default = 1,
 
-    -- How Slurm counts I/O nodes: as a "licence", or as a "burst_buffer" (see burst_buffer.lua).
-    -- resource = "licence",
-
-    -- Name of the licence, or of the pool of burst buffers.
+    -- Name of the licence that stands for an I/O node.
     -- licence = "ionode",
 
     -- Milliseconds for all the plugin's work on a job, including the wait for an answer.

@@ -55,9 +55,6 @@ class Job:
         Set for the tasks of an array. Slurm gives waiting tasks as one job without a task id.
     het_job_id : int or None
         Set for the components of a heterogeneous job: the id of the first component.
-    burst_buffer : str
-        Request for burst buffers, such as ``#BB_LUA pool=ionode capacity=4``; empty without one,
-        and always for jobs from slurmdbd.
     qos, account : str
         Slurm's names of them; empty for jobs from slurmdbd.
     """
@@ -80,7 +77,6 @@ class Job:
     array_job_id: int | None = None
     array_task_id: int | None = None
     het_job_id: int | None = None
-    burst_buffer: str = ""
     qos: str = ""
     account: str = ""
     begins_s: int | None = None

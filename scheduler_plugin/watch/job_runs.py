@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TypeVar
@@ -14,7 +13,6 @@ from scheduler_plugin.watch.state import JobRun
 _Value = TypeVar("_Value")
 
 _DAY_S = 86_400.0
-_POOL = re.compile(r"\bpool=(?P<pool>[^\s,]+)|\bcapacity=(?P<capacity>[0-9]{1,9})\b")
 
 
 def job_runs(
@@ -32,12 +30,12 @@ def job_runs(
     jobs : iterable of Job
         Slurm's jobs.
     licence : str
-        Slurm's name of an I/O node: a licence, or the pool of a burst buffer.
+        The licence that stands for an I/O node.
     now_s : float
         Unix time; the end of an ended job for which Slurm gives no end.
     are_accounted : bool
-        Whether the jobs come from slurmdbd. It knows no burst buffers and not always the
-        licences, so the I/O nodes of a job that names none are unknown.
+        Whether the jobs come from slurmdbd. It does not always know the licences, so
+        the I/O nodes of a job that names none are unknown.
     """
     started = [job for job in jobs if job.started_s and not job.is_waiting]
     times_started: Counter[int] = Counter()
@@ -45,12 +43,11 @@ def job_runs(
     for job in sorted(started, key=lambda job: job.started_s or 0):
         components[job.het_job_id or job.id, times_started[job.id]].append(job)
         times_started[job.id] += 1
-    known = named_io_nodes if are_accounted else io_nodes_of
     runs = []
     for (first, _), parts in components.items():
         leader = next((job for job in parts if job.id == first), parts[0])
-        others = [named_io_nodes(part, licence) for part in parts if part is not leader]
-        io_nodes = None if any(others) else known(leader, licence)
+        others = [licence_count(part.licenses, licence) for part in parts if part is not leader]
+        io_nodes = None if any(others) else io_nodes_of(leader, licence, is_accounted=are_accounted)
         runs.append(_job_run(leader, parts, io_nodes, now_s))
     return runs
 
@@ -86,26 +83,12 @@ def _common(values: list[_Value]) -> _Value | None:
     return values[0] if values.count(values[0]) == len(values) else None
 
 
-def io_nodes_of(job: Job, licence: str) -> int | None:
+def io_nodes_of(job: Job, licence: str, *, is_accounted: bool = False) -> int | None:
     """Number of I/O nodes that a job really had; None if unknown.
 
     A job that names no I/O nodes had 0 if ioncast decided on it. Otherwise the site may have
-    given it some in another way.
+    given it some in another way, or slurmdbd does not know its licences.
     """
-    named = named_io_nodes(job, licence)
-    return 0 if named is None and mark_of(job.admin_comment) else named
-
-
-def named_io_nodes(job: Job, licence: str) -> int | None:
-    """Number of I/O nodes in a job's licences or burst buffer; None if they name none."""
     count = licence_count(job.licenses, licence)
-    return _capacity(job.burst_buffer, licence) if count is None else count
-
-
-def _capacity(burst_buffer: str, pool: str) -> int | None:
-    """The capacity that a job requests from a pool: 4 in ``#BB_LUA pool=ionode capacity=4``."""
-    for line in burst_buffer.splitlines():
-        said = {match.lastgroup: match[0].partition("=")[2] for match in _POOL.finditer(line)}
-        if said.get("pool") == pool and "capacity" in said:
-            return int(said["capacity"])
-    return None
+    has_none = count is None and not is_accounted and mark_of(job.admin_comment) is not None
+    return 0 if has_none else count

@@ -84,7 +84,6 @@ def test_a_heartbeat_is_fresh_for_two_of_the_longest_periods() -> None:
             'licence = setting(is_licence, "must be a name without separators", "{}"),',
         ),
         ("lua/ioncast_settings.lua", '-- licence = "{}",'),
-        ("lua/burst_buffer.lua", 'return settings.licence or "{}", size'),
         ("hooks/hooks.conf", "LICENCE={}"),
         ("hooks/io_nodes.sh", "LICENCE={}"),
     ],

@@ -271,12 +271,6 @@ def test_licences_in_the_file_are_those_of_its_last_line(tmp_path: Path) -> None
     assert setting_in_file(path, "AuthAltParameters") == ""
 
 
-def test_burst_buffers_need_their_plugin() -> None:
-    assert judging.burst_buffer_row(CONTROLLER).status == "FAIL"
-    lua = Controller({"burstbuffertype": "burst_buffer/lua"}, {})
-    assert judging.burst_buffer_row(lua).status == "OK"
-
-
 @pytest.mark.parametrize(
     ("limits", "plugin", "status"),
     [

@@ -431,7 +431,7 @@ def test_without_a_folder_tasks_are_told_nothing(site: Site) -> None:
     [
         {"JOB_LICENSES": "ionode:99"},
         {"ION_COUNT": "99", "JOB_LICENSES": "ionode:99"},
-        {"ION_COUNT": "99", "IONCAST_BURST_BUFFER_OF": "7"},
+        {"ION_COUNT": "99"},
         {"JOB_ID_HET_GROUP_0": "7", "JOB_ID_HET_GROUP_1": "../jobs/8", "JOB_LICENSES": "ionode:9"},
     ],
 )
@@ -508,14 +508,6 @@ def test_the_settings_lie_beside_the_hooks(site: Site, tmp_path: Path) -> None:
             check=True,
         )
     assert site.calls() == ["start 7 4 ", "end 7 4 "]
-
-
-def test_what_a_burst_buffer_tells_a_job_is_right(site: Site) -> None:
-    site.use_script()
-    assert site.tells_tasks(7, ION_COUNT="4", IONCAST_BURST_BUFFER_OF="7") == {}
-    # A job that was submitted inside job 6 inherits its variables.
-    of_parent = {"ION_COUNT": "4", "IONCAST_BURST_BUFFER_OF": "6"}
-    assert site.tells_tasks(7, **of_parent) == {"ION_COUNT": "0"}
 
 
 def test_half_installed_hooks_end_no_task(tmp_path: Path) -> None:

@@ -480,9 +480,6 @@ def test_what_cannot_be_added_to_is_left_alone(controller: Controller) -> None:
     assert "alternatives" in controller.lines[0]
 
 
-# Burst buffers
-
-
 @pytest.mark.parametrize("immediate", [True, 1.0])
 def test_a_job_that_starts_now_or_never_is_left_as_it_is(
     controller: Controller, immediate: object
@@ -496,80 +493,6 @@ def test_a_job_that_starts_now_or_never_is_left_as_it_is(
 @pytest.mark.parametrize("immediate", [False, 0.0])
 def test_other_jobs_can_wait(controller: Controller, immediate: object) -> None:
     assert controller.submit({"immediate": immediate})["licenses"] == "ionode:4"
-
-
-def test_io_nodes_may_be_burst_buffers(controller: Controller) -> None:
-    job = controller.submit(resource="burst_buffer")
-    assert changed(job) == {
-        "burst_buffer": "#BB_LUA pool=ionode capacity=4",
-        "admin_comment": f"ioncast:{DECISION_ID}",
-        "environment": {"ION_COUNT": "4"},
-    }
-
-
-def test_a_burst_buffer_of_another_kind_is_kept(controller: Controller) -> None:
-    job = controller.submit(
-        {"burst_buffer": "#BB_LUA pool=nvme capacity=9"}, resource="burst_buffer"
-    )
-    assert job["burst_buffer"].splitlines() == [
-        "#BB_LUA pool=nvme capacity=9",
-        "#BB_LUA pool=ionode capacity=4",
-    ]
-
-
-@pytest.mark.parametrize(
-    "before",
-    [
-        {"burst_buffer": "#BB_LUA pool=ionode capacity=2"},
-        {"burst_buffer": "#BB_LUA  capacity=2 pool=ionode"},
-        {"script": "#!/bin/sh\n#BB_LUA pool=ionode capacity=2\nsrun ./app\n"},
-        {"script": "#BB_LUA pool=nvme capacity=7\n#BB_LUA capacity=2 pool=ionode"},
-    ],
-)
-def test_a_burst_buffer_of_the_user_wins(controller: Controller, before: dict[str, str]) -> None:
-    job = controller.submit(before, resource="burst_buffer")
-    assert changed(job, before) == {"environment": {"ION_COUNT": "2"}}
-    assert controller.requests == []
-
-
-@pytest.mark.parametrize("line", ["\n", "\n#", "#BB_LUA\n", "#BB_LUA pool=nvme\n", "a"])
-def test_of_a_script_of_megabytes_only_the_beginning_is_looked_at(
-    controller: Controller, line: str
-) -> None:
-    beginning = line * (65_536 // len(line))
-    script = f"{beginning}\n" + "\n#BB_LUA pool=ionode capacity=2\n" * 100_000
-    controller.submit({"script": script}, resource="burst_buffer")
-    is_counted = "BB_LUA" not in line
-    assert fields(controller.lines[0])["source"] == ("history" if is_counted else "user")
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "#BB_LUA pool=ionode capacity=" + "9" * 400,
-        "#BB_LUA pool=nvme capacity=1\n" * 100 + "#BB_LUA pool=ionode capacity=2\n",
-    ],
-)
-def test_a_burst_buffer_that_cannot_be_counted_is_the_users_all_the_same(
-    controller: Controller, script: str
-) -> None:
-    before = {"script": script}
-    assert changed(controller.submit(before, resource="burst_buffer"), before) == {}
-    line = fields(controller.lines[0])
-    assert (line["source"], line["io_nodes"]) == ("user", "none")
-
-
-def test_only_directives_ask_for_a_burst_buffer(controller: Controller) -> None:
-    # Slurm itself reads no directives after the first command.
-    before = {"script": "#!/bin/sh\n\necho '\n#BB_LUA pool=ionode capacity=2'\n"}
-    job = controller.submit({**before, "burst_buffer": "pool=ionode"}, resource="burst_buffer")
-    assert job["burst_buffer"].splitlines()[1:] == ["#BB_LUA pool=ionode capacity=4"]
-
-
-def test_root_is_given_no_burst_buffer_that_slurm_would_refuse(controller: Controller) -> None:
-    before = {"user_id": 0.0}
-    assert changed(controller.submit(before, resource="burst_buffer"), before) == {}
-    assert "Slurm gives root no burst buffers" in controller.lines[0]
 
 
 # Modes and partitions
@@ -784,15 +707,6 @@ def test_only_jobs_that_can_run_now_are_held(controller: Controller, tmp_path: P
     assert why_not_held(controller) == "it must not start before a later time"
     assert held(controller, {"dependency": "", "begin_time": 0.0}, **beats)
     assert held(controller, {"begin_time": float(int(time.time()) - 1)}, **beats)
-
-
-def test_jobs_with_burst_buffers_are_not_the_arbiters(
-    controller: Controller, tmp_path: Path
-) -> None:
-    heartbeat = tmp_path / "heartbeat"
-    beat(heartbeat)
-    assert not held(controller, heartbeat=str(heartbeat), resource="burst_buffer")
-    assert why_not_held(controller) == "burst buffers are not arbitrated"
 
 
 # The question
@@ -1161,10 +1075,9 @@ def test_time_that_the_job_took_is_no_failure_of_the_service(
 
 def test_a_script_is_read_once(controller: Controller) -> None:
     controller.reading_takes = {"script": 0.001}
-    for resource in ("licence", "burst_buffer"):
-        controller.now = 1000.0
-        controller.submit(**WITH_TOKEN, resource=resource)
-        assert controller.now == pytest.approx(1000.001)
+    controller.now = 1000.0
+    controller.submit(**WITH_TOKEN)
+    assert controller.now == pytest.approx(1000.001)
 
 
 def asked(controller: Controller, submit: Any) -> bool:
@@ -1369,10 +1282,6 @@ def test_without_what_is_needed_nothing_is_done(controller: Controller, missing:
         (
             {"default": {}},
             "default must be a number of I/O nodes, not a table: the setting is ignored",
-        ),
-        (
-            {"resource": "license"},
-            'resource must be "licence" or "burst_buffer", not "license": "licence" is used',
         ),
         ({"licence": "a,b"}, 'without separators, not "a,b": "ionode" is used'),
         (

@@ -100,8 +100,8 @@ class Site:
 
 @pytest.fixture(scope="module")
 def the_site() -> Iterator[Site]:
-    files = {name: (LUA / name).read_text() for name in (*FILES, "burst_buffer.lua")}
-    lines = ["JobSubmitPlugins=lua", "BurstBufferType=burst_buffer/lua"]
+    files = {name: (LUA / name).read_text() for name in FILES}
+    lines = ["JobSubmitPlugins=lua"]
     with (
         # Other users cannot read pytest's folders.
         TemporaryDirectory(prefix="job-submit-") as folder,
@@ -375,24 +375,6 @@ def test_a_begin_time_of_the_user_stays(site: Site) -> None:
     assert begins_in_s > 3500
     assert "; not held: it must not start before a later time" in site.lines("later")[-1]
     site.cluster.run("scancel", str(job))
-
-
-def test_io_nodes_as_burst_buffers(site: Site) -> None:
-    site.set(resource="burst_buffer")
-    folder = site.cluster.folder / "of nobody"
-    folder.mkdir()
-    shutil.chown(folder, "nobody")
-    options = (f"--output={folder}/%A", "--job-name=buffered")
-    job = site.cluster.submit(*options, script='#!/bin/sh\necho "$ION_COUNT"\n', user="nobody")
-    found = site.cluster.job(job)
-    assert (found["BurstBuffer"], found["Licenses"]) == ("#BB_LUA", "(null)")
-    # Slurm reads the pools every 30 s.
-    site.cluster.wait_for(job, "COMPLETED")
-    assert (folder / str(job)).read_text() == "4\n"
-    # Slurm rejects root's jobs with burst buffers.
-    of_root = site.cluster.submit("--job-name=of-root")
-    site.cluster.wait_for(of_root, "COMPLETED")
-    assert "Slurm gives root no burst buffers" in site.lines("of-root")[0]
 
 
 def test_no_behaviour_of_the_service_keeps_a_job_out(site: Site) -> None:

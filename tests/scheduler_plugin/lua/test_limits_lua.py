@@ -119,11 +119,6 @@ def test_limits_that_change_hold_for_the_next_job(controller: Controller, file: 
     assert controller.submit_to(submit, {"qos": "small"})["licenses"] == "ionode:3"
 
 
-def test_limits_of_burst_buffers_are_unknown(controller: Controller, file: Path) -> None:
-    job = controller.submit({"qos": "small"}, limits=str(file), resource="burst_buffer")
-    assert job["burst_buffer"] == "#BB_LUA pool=ionode capacity=4"
-
-
 SMALL = "qos\tsmall\t2"
 # Made when a test runs, because a file has a time.
 DAMAGED = {

@@ -53,7 +53,6 @@ JOBS = [
         nodes=2,
         tasks=8,
         licenses="ionode:8",
-        burst_buffer="#BB_LUA pool=ionode capacity=4",
         begins_s=_T + 310,
     ),
     replace(

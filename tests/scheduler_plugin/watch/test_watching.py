@@ -208,8 +208,6 @@ def test_a_job_that_ended_is_reported_with_the_io_nodes_that_it_had(site: Site) 
     [
         ({}, 4),
         ({"licenses": "ionode:2"}, 2),
-        ({"licenses": "", "burst_buffer": "#BB_LUA pool=ionode capacity=8"}, 8),
-        ({"licenses": "", "burst_buffer": "#BB_LUA capacity=8 pool=scratch"}, 0),
         ({"licenses": "matlab:1"}, 0),
         ({"licenses": "", "admin_comment": "ticket 7 ioncast:04a9:held"}, 0),
         # The site may have given it I/O nodes in another way.
@@ -223,7 +221,7 @@ def test_the_io_nodes_of_a_job_are_what_it_had(
 
 
 def test_a_job_that_accounting_tells_of_is_not_said_to_have_had_none() -> None:
-    # slurmdbd knows no burst buffers, and only licences that AccountingStorageTRES counts.
+    # slurmdbd knows only licences that AccountingStorageTRES counts.
     told = [_job(licenses=""), _job(id=43, licenses="ionode:2")]
     runs = job_runs(told, "ionode", 0.0, are_accounted=True)
     assert [run.io_nodes for run in runs] == [None, 2]
