@@ -88,10 +88,12 @@ def run(folder: Path, files: list[str], workers: int) -> subprocess.CompletedPro
     for number, text in enumerate(files):
         (folder / f"test_{number}.py").write_text(text)
     options = ["-n", str(workers), "--dist", "loadfile", "-c", "/dev/null", f"--rootdir={folder}"]
+    # The other plugins take seconds to load.
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
-        [sys.executable, RERUN, *options, "-p", "no:cacheprovider"],
+        [sys.executable, RERUN, *options, "-p", "xdist.plugin", "-p", "no:cacheprovider"],
         cwd=folder,
-        env={"PATH": "", "IONCAST_FLAKY": str(folder / "flaky")},
+        env={"PATH": "", "IONCAST_FLAKY": str(folder / "flaky"), **alone},
         capture_output=True,
         text=True,
         check=False,

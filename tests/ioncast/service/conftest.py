@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import make_url
+from sqlalchemy import Engine, make_url
 
-from benchdb.store.database import open_database, opened_database, transaction
+from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from ioncast.service.context import Service
 from ioncast.service.keeper import process as keepers
@@ -60,9 +60,8 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def settings(location: str, tmp_path: Path) -> Settings:
+def settings(location: str, database: Engine, tmp_path: Path) -> Settings:
     """Settings of a new service with an empty database and with long time limits."""
-    open_database(location).dispose()
     return Settings(database=location, state=str(tmp_path / "state"), patience_s=60, upload_s=600)
 
 
