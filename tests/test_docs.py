@@ -57,12 +57,6 @@ def test_the_readme_names_every_environment_variable() -> None:
         assert f"`{variable}`" in README
 
 
-def test_every_link_of_the_readme_has_a_target() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        if "://" not in target:
-            assert (PROJECT / target).exists(), target
-
-
 def words_and_numbers(text: str) -> tuple[list[str], list[float]]:
     """Split a text into words, without white space and lines of tables, and numbers."""
     pieces = re.split(r"(\d+(?:\.\d+)?)", re.sub(r"\s+|-{3,}", " ", text))
