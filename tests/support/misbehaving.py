@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from ioncast.service.sandbox.child import limit_part
 from ioncast_base.errors import DamagedLogError
 
 
@@ -23,6 +25,20 @@ class UnpicklableError(Exception):
 
 def doubled(number: int) -> int:
     return 2 * number
+
+
+def parts(seconds: Sequence[int], end: str) -> Iterator[str]:
+    """Yield a part, and fail in the second one."""
+    limit_part(seconds[0])
+    yield "first"
+    limit_part(seconds[1])
+    if end == "late":
+        time.sleep(600)
+    if end == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if end == "damaged":
+        raise DamagedLogError("torn")
+    yield "second"
 
 
 def ids() -> tuple[int, int]:

@@ -100,8 +100,12 @@ def insights_of(uploads: Sequence[Upload], nodes: int | None) -> NewInsights:
         When a check is defective; the reason is in the service's log.
     """
     of = service()
-    limit_s = limit_in_seconds(_INSIGHTS_S)
-    return of.children.run_within(limit_s, read_insights, uploads, nodes, of.thresholds)
+    return of.children.run_within(insights_limit_s(), read_insights, uploads, nodes, of.thresholds)
+
+
+def insights_limit_s() -> int:
+    """The time limit of insights, in seconds."""
+    return limit_in_seconds(_INSIGHTS_S)
 
 
 def limit_in_seconds(by_default: int) -> int:

@@ -44,10 +44,25 @@ def advice_on(
     """
     hints = Hints(frozenset()) if checks is None else hints_from(checks)
     try:
-        return service().children.run_within(
-            limit_in_seconds(_ADVICE_S), advise_job, place(), list(phases), hints, asked
+        advice = service().children.run_within(
+            advice_limit_s(), advise_job, place(), list(phases), hints, asked
         )
-    except TooMuchWorkError:
-        return f"advice on its {counted(len(phases), 'phase')} takes too much time or memory"
     except (IoncastError, RuntimeError) as error:
-        return words_of(error) or "the service failed to predict it; try again later"
+        return advice_or_reason(error, len(phases))
+    return advice
+
+
+def advice_limit_s() -> int:
+    """The time limit of advice, in seconds."""
+    return limit_in_seconds(_ADVICE_S)
+
+
+def advice_or_reason(
+    made: dict[str, Any] | IoncastError | RuntimeError, phases: int
+) -> dict[str, Any] | str:
+    """Return the advice on so many phases, or the reason why it failed, as a clause."""
+    if isinstance(made, TooMuchWorkError):
+        return f"advice on its {counted(phases, 'phase')} takes too much time or memory"
+    if isinstance(made, Exception):
+        return words_of(made) or "the service failed to predict it; try again later"
+    return made

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from typing import Any
 
+from benchdb.history.run_insights import NewInsights
 from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.context import service
-from ioncast.service.http.uploads import insights_of, place, why_no_insights
-from ioncast.service.results.advised import advice_on
-from ioncast.service.sandbox.tasks import predict_logs
+from ioncast.service.http.uploads import insights_limit_s, place, why_no_insights
+from ioncast.service.results.advised import advice_limit_s, advice_or_reason
+from ioncast.service.sandbox.advice_tasks import read_upload
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.times import in_utc
-from predictor.composition.asking import Asked
 from summario.runs.logs_of_run import named
 
 # Raise it when a page cannot show older results.
@@ -88,17 +88,22 @@ def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> Resul
     IoncastError
         When nothing can be predicted. Insights and advice that fail become a reason.
     """
-    asked = form.asked(None, service().settings)
-    prediction = service().children.run(predict_logs, place(), uploads, asked)
-    insights = _insights(uploads, form.nodes)
+    of = service()
+    asked = form.asked(None, of.settings)
+    seconds = (of.children.limits.seconds, insights_limit_s(), advice_limit_s())
+    prediction, insights, advice = of.children.run_parts(
+        seconds, read_upload, place(), uploads, asked, of.thresholds
+    )
+    if isinstance(prediction, Exception):
+        raise prediction
     return Result(
         version=VERSION,
         name=named([upload.name for upload in uploads]),
         made_at=in_utc(datetime.now(timezone.utc)),
         asked=form.model_dump(mode="json"),
         prediction=_in_json(prediction),
-        insights=insights,
-        advice=_in_json(_advice(prediction, insights, asked)),
+        insights=_insights(insights),
+        advice=_in_json(advice_or_reason(advice, len(prediction["phases"]))),
     )
 
 
@@ -107,20 +112,9 @@ def _in_json(document: Any) -> Any:
     return json.loads(json.dumps(document))
 
 
-def _advice(
-    prediction: Mapping[str, Any], insights: Mapping[str, Any] | str, asked: Asked
-) -> dict[str, Any] | str:
-    """Advise on the phases that were predicted, so that the log is not read once more."""
-    phases = [each["phase"] | {"parts": each["parts"]} for each in prediction["phases"]]
-    checks = None if isinstance(insights, str) else insights["checks"]
-    return advice_on(phases, checks, replace(asked, nodes=prediction["nodes"]))
-
-
-def _insights(uploads: Sequence[Upload], nodes: int | None) -> dict[str, Any] | str:
-    try:
-        made = insights_of(uploads, nodes)
-    except (IoncastError, RuntimeError) as error:
-        return why_no_insights(error)
+def _insights(made: NewInsights | IoncastError | RuntimeError) -> dict[str, Any] | str:
+    if isinstance(made, Exception):
+        return why_no_insights(made)
     characterisation = json.loads(made.characterisation)
     job = {name: value for name, value in characterisation["job"].items() if name not in _UNSHOWN}
     return {

@@ -22,8 +22,9 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import IO
 
 from ioncast_base.errors import IoncastError
 
@@ -169,21 +170,29 @@ def _work(libc: ctypes.CDLL, server: int, asked: dict[str, int], task: int, resu
         _limit(resource.RLIMIT_CPU, asked["seconds"] + 1, asked["seconds"] + 2)
         with os.fdopen(task, "rb") as file:
             function, args, kwargs = pickle.load(file)  # noqa: S301 - our worker's
-        try:
-            code, outcome = RETURNED, function(*args, **kwargs)
-        except IoncastError as error:
-            code, outcome = RAISED, error
-        content = pickle.dumps(outcome)
-        if len(content) > MAX_RESULT_BYTES:
-            return TOO_LARGE
         with os.fdopen(result, "wb") as file:
-            file.write(content)
+            try:
+                outcome = function(*args, **kwargs)
+                # The parts that a generator has made are there even if the next one kills it.
+                parts = outcome if isinstance(outcome, Iterator) else [outcome]
+                return RETURNED if all(_is_written(part, file) for part in parts) else TOO_LARGE
+            except IoncastError as error:
+                return RAISED if _is_written(error, file) else TOO_LARGE
     except MemoryError:
         return OUT_OF_MEMORY
     except BaseException:
         traceback.print_exc()
         return BROKEN
-    return code
+
+
+def _is_written(part: object, file: IO[bytes]) -> bool:
+    """Write a part of a result; False if it is too large."""
+    content = pickle.dumps(part)
+    if len(content) > MAX_RESULT_BYTES:
+        return False
+    file.write(content)
+    file.flush()
+    return True
 
 
 def _limit(kind: int, soft: int, hard: int) -> None:

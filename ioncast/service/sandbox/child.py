@@ -9,8 +9,8 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
@@ -19,7 +19,6 @@ from ioncast.service.sandbox._fork_server import (
     MAX_RESULT_BYTES,
     OUT_OF_MEMORY,
     RAISED,
-    RETURNED,
     TOO_LARGE,
 )
 from ioncast.service.sandbox.fork_client import Asked, ForkServer
@@ -115,19 +114,47 @@ class Children:
         self, seconds: int, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
         """Call a function as `run` does, with a shorter time limit if `seconds` is shorter."""
-        limits = replace(self.limits, seconds=min(seconds, self.limits.seconds))
+        limits = [min(seconds, self.limits.seconds)]
+        [outcome] = self._parts(limits, pickle.dumps((function, args, kwargs)))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return cast(_T, outcome)
+
+    def run_parts(
+        self, seconds: Sequence[int], function: Callable[..., Iterator[Any]], *args: object
+    ) -> list[Any]:
+        """Call a function that yields the parts of a result, in a separate process.
+
+        Parameters
+        ----------
+        seconds : sequence of int
+            The time limit of each part.
+        function : callable
+            As for `run`; its first argument is `seconds`, for `limit_part`.
+        *args : object
+            Its other arguments.
+
+        Returns
+        -------
+        list
+            The parts. If one fails, it and all after it are the exception that `run` would raise.
+        """
+        limits = [min(each, self.limits.seconds) for each in seconds]
+        return self._parts(limits, pickle.dumps((function, (limits, *args), {})))
+
+    def _parts(self, seconds: Sequence[int], task: bytes) -> list[Any]:
         with (
             _held(self._queue, 0),
             _held(self._places, _PATIENCE_S),
         ):
-            task = pickle.dumps((function, args, kwargs))
-            return cast(_T, self._run(task, limits, may_retry=True))
+            return self._run(task, seconds, may_retry=True)
 
     def close(self) -> None:
         """End the server and all processes that it forked; the next function starts another."""
         self._forks.close()
 
-    def _run(self, task: bytes, limits: ChildLimits, *, may_retry: bool) -> Any:
+    def _run(self, task: bytes, seconds: Sequence[int], *, may_retry: bool) -> list[Any]:
+        limits = replace(self.limits, seconds=sum(seconds))
         with _memory_file("task") as given, _memory_file("result") as result:
             given.write(task)
             given.seek(0)
@@ -136,17 +163,17 @@ class Children:
                 answer = _answer(asked, limits)
             if not answer and may_retry:
                 self._forks.forget(asked.server)
-                return self._run(task, limits, may_retry=False)
+                return self._run(task, seconds, may_retry=False)
             if not answer:
                 raise BusyError("the process that reads uploads crashed twice")
-            report = json.loads(answer)
-            if report.get("code") not in {RETURNED, RAISED}:
-                raise _failure(report, limits)
-            result.seek(0)
-            outcome = pickle.load(result)  # noqa: S301 - made by a function of ours
-        if report["code"] == RAISED:
-            raise outcome
-        return outcome
+            parts = _written_parts(result)
+        report = json.loads(answer)
+        if report.get("code") == RAISED:
+            *parts, failure = parts
+        else:
+            failed = replace(limits, seconds=seconds[min(len(parts), len(seconds) - 1)])
+            failure = _failure(report, failed)
+        return [*parts, *[failure] * (len(seconds) - len(parts))]
 
     def _ask(self, limits: ChildLimits, task: int, result: int) -> Asked:
         try:
@@ -164,12 +191,29 @@ def _answer(asked: Asked, limits: ChildLimits) -> bytes:
     return asked.reply.read()
 
 
+def _written_parts(result: IO[bytes]) -> list[Any]:
+    """Read the parts of a result; one that was not written to its end is left out."""
+    result.seek(0)
+    parts = []
+    # A function of ours made them.
+    with suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            parts.append(pickle.load(result))  # noqa: S301
+    return parts
+
+
+def limit_part(seconds: float) -> None:
+    """Let the kernel end this process unless its next part begins within so many seconds."""
+    # Zero would be no limit.
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+
+
 def _failure(report: dict[str, Any], limits: ChildLimits) -> Exception:
     """Return the error for a task without a result."""
     seconds, memory = limits.seconds, limits.memory_bytes // MIB
     if "failed" in report:
         return BusyError(f"the system cannot start a process: {report['failed']}")
-    if "late" in report or report.get("signal") == signal.SIGXCPU:
+    if "late" in report or report.get("signal") in {signal.SIGXCPU, signal.SIGALRM}:
         return _too_much(f"the work on it took more than {seconds} s and was stopped")
     code = report.get("code")
     if code == OUT_OF_MEMORY:

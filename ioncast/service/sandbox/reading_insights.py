@@ -21,6 +21,8 @@ from ioncast.insights.figures.ranks_record import ranks_record
 from ioncast.insights.tables.characterising import characterised, to_record
 from ioncast.service.sandbox.insight_documents import written
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
+from predictor.what_if.attempts import Hints
+from summario.runs.logs_of_run import Run
 
 
 def read_insights(
@@ -45,15 +47,20 @@ def read_insights(
     InputError
         When a file is not a Darshan log, is damaged, or has too many parts.
     """
-    run = run_of_uploads(uploads, FACT_MODULES)
+    made, _ = insights_of_run(run_of_uploads(uploads, FACT_MODULES), nodes, thresholds)
+    return made
+
+
+def insights_of_run(
+    run: Run, nodes: int | None, thresholds: Thresholds
+) -> tuple[NewInsights, Hints]:
+    """Make the insights into a run, and hints for advice on it."""
     facts = facts_of(run, nodes=nodes)
     case = Case(facts, thresholds)
     checked = run_checks(case)
-    return written(
-        characterised_case(case),
-        record.to_record(run.name, checked, facts),
-        hints_of(facts, checked, thresholds),
-    )
+    hints = hints_of(facts, checked, thresholds)
+    checks = record.to_record(run.name, checked, facts)
+    return written(characterised_case(case), checks, hints), hints
 
 
 def characterised_case(case: Case) -> dict[str, Any]:

@@ -132,15 +132,16 @@ def predict_logs(place: Place, uploads: Sequence[Upload], asked: Asked) -> dict[
     DatabaseError
         When the database does not answer.
     """
-    return _predicted(place, extracted(run_of_uploads(uploads, _MODULES)), asked)
+    return predicted(place, extracted(run_of_uploads(uploads, _MODULES)), asked)
 
 
 def predict_job(place: Place, records: Sequence[Mapping[str, Any]], asked: Asked) -> dict[str, Any]:
     """Predict from phases, as `predict_logs` does from logs."""
-    return _predicted(place, phases_of(records), asked)
+    return predicted(place, phases_of(records), asked)
 
 
-def _predicted(place: Place, found: Extraction, asked: Asked) -> dict[str, Any]:
+def predicted(place: Place, found: Extraction, asked: Asked) -> dict[str, Any]:
+    """Predict as `ioncast predict --format json --explain`."""
     prediction = ask(frontend(place), asked, found)
     return {**to_json(prediction), "explanation": explain(prediction)}
 

@@ -258,6 +258,22 @@ def test_a_function_may_have_a_shorter_time_limit(children: Children, tmp_path: 
     assert children.run_within(10_000, job.doubled, 3) == 6
 
 
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [("late", "more than 1 s"), ("killed", "crashed"), ("damaged", "torn"), ("well", None)],
+)
+def test_a_part_that_is_there_survives_the_next_one(
+    children: Children, end: str, said: str | None
+) -> None:
+    first, second = children.run_parts((60, 1), job.parts, end)
+    assert first == "first"
+    if said is None:
+        assert second == "second"
+        return
+    assert isinstance(second, InputError)
+    assert said in str(second)
+
+
 def test_a_dead_process_does_not_harm_others(children: Children, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(children.run, job.slow, str(tmp_path / "pid"), 1.0)
