@@ -31,13 +31,14 @@ from ioncast.service.http.fields import (
 from ioncast.service.http.framework import operation
 from ioncast.service.http.given import Given
 from ioncast.service.http.lists import Page, PageQuery, cut
-from ioncast.service.http.uploads import MOST_LOGS, trace_of, uploaded
+from ioncast.service.http.uploads import MOST_LOGS, content_of, uploaded
 from ioncast.service.http.writers import Note, writing
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
 from ioncast_base.toml_files import refusing
 from predictor.learning.plausible import is_implausible_beside
 from predictor.validation.decision_errors import COUNTED
+from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import named
 
 outcomes = Blueprint("outcomes", __name__)
@@ -288,7 +289,7 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
             return _stored(connection, note, body, None)
     assert form is not None  # noqa: S101
     with uploaded("log") as uploads:
-        content = trace_of(uploads)
+        content, insights = content_of(uploads, form.nodes)
         observed = form.bandwidth_mib_s or content.bandwidth_mib_s
         if observed is None:
             raise InputError(
@@ -306,7 +307,7 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
             got = form.bandwidth_mib_s or run.bandwidth_mib_s or observed
             outcome = outcome.model_copy(update={"bandwidth_mib_s": got})
             answer = _stored(connection, note, outcome, run.id)
-        add_insights(run, uploads)
+        add_insights(run, uploads, job_nodes(form.nodes, content.nodes), insights)
     return answer
 
 

@@ -22,7 +22,7 @@ from benchdb.history.applications import (
 from benchdb.history.decisions import DecisionRow, decision, decisions
 from benchdb.history.deleting_belongings import belongings_of_run, delete_some
 from benchdb.history.revisions import newest
-from benchdb.history.run_insights import store_insights
+from benchdb.history.run_insights import NewInsights, store_insights
 from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
@@ -43,8 +43,7 @@ from ioncast.service.http.given import Given
 from ioncast.service.http.lists import Limit, Page, PageQuery, cut, neighbours, same_list
 from ioncast.service.http.uploads import (
     MOST_LOGS,
-    insights_of,
-    trace_of,
+    content_of,
     uploaded,
     why_no_insights,
 )
@@ -56,7 +55,7 @@ from ioncast_base.errors import IoncastError
 from ioncast_base.limits import LARGEST_ID
 from ioncast_base.quantities import Id
 from ioncast_base.wording import alike_first
-from summario.runs.hosts import job_nodes, node_warnings
+from summario.runs.hosts import NodeCount, job_nodes, node_warnings
 
 traces = Blueprint("traces", __name__)
 
@@ -254,11 +253,12 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
     stored ones, become a part of it.
     """
     with uploaded("log") as uploads:
-        content = trace_of(uploads)
+        content, insights = content_of(uploads, form.nodes)
         with writing() as (connection, note):
             run, new = store_trace(connection, note, uploads, content, form)
             measured = measured_systems(connection)
-        no_insights = add_insights(run, uploads)
+        of_job = job_nodes(form.nodes, content.nodes)
+        no_insights = add_insights(run, uploads, of_job, insights)
     warnings = [
         *content.warnings,
         *node_warnings(run.nodes, content.nodes),
@@ -314,13 +314,23 @@ def store_trace(
     return stored, is_new
 
 
-def add_insights(run: Run, uploads: Sequence[Upload]) -> tuple[str, ...]:
+def add_insights(
+    run: Run,
+    uploads: Sequence[Upload],
+    of_job: NodeCount | None,
+    made: NewInsights | IoncastError | RuntimeError,
+) -> tuple[str, ...]:
     """Store insights into a run of the history, from all its logs.
 
-    The run is stored already, and stays so if this fails.
+    The run is stored already, and stays so if this fails. The insights were made for so many
+    compute nodes.
     """
     try:
-        made = insights_of(uploads, run.nodes)
+        if run.nodes != (of_job and of_job.number):
+            # An earlier request told the number.
+            _, made = content_of(uploads, run.nodes)
+        if isinstance(made, Exception):
+            raise made
         with transaction(service().database, write=True) as connection:
             store_insights(connection, run.id, [upload.sha256 for upload in uploads], made)
     except (IoncastError, RuntimeError) as error:

@@ -16,8 +16,8 @@ from ioncast.service.context import service
 from ioncast.service.folders.locked_folders import locked_folder
 from ioncast.service.http.problems import words_of
 from ioncast.service.sandbox.child import ChildLimits
-from ioncast.service.sandbox.reading_insights import read_insights
-from ioncast.service.sandbox.tasks import Place, TraceContent, read_trace
+from ioncast.service.sandbox.reading_insights import read_logs
+from ioncast.service.sandbox.tasks import Place, TraceContent
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import BusyError, IoncastError
 
@@ -73,8 +73,20 @@ def name_of(filename: str | None) -> str:
     return name[-_LONGEST_NAME:] if name.strip(". ") else "upload"
 
 
-def trace_of(uploads: Sequence[Upload]) -> TraceContent:
-    """Read the Darshan logs of a run, in a process of its own.
+def content_of(
+    uploads: Sequence[Upload], nodes: int | None
+) -> tuple[TraceContent, NewInsights | IoncastError | RuntimeError]:
+    """Read the Darshan logs of a run once, in a process of its own.
+
+    Parameters
+    ----------
+    nodes : int or None
+        The number of compute nodes; by default the one that the logs name.
+
+    Returns
+    -------
+    (TraceContent, NewInsights or exception)
+        The content for the history; and the insights, or the reason for their failure.
 
     Raises
     ------
@@ -84,23 +96,12 @@ def trace_of(uploads: Sequence[Upload]) -> TraceContent:
     BusyError
         When too many logs are being read.
     """
-    return service().children.run(read_trace, uploads)
-
-
-def insights_of(uploads: Sequence[Upload], nodes: int | None) -> NewInsights:
-    """Make insights into a run from its Darshan logs, in a process of its own.
-
-    Raises
-    ------
-    InputError
-        When a log cannot be used, or it takes too long.
-    BusyError
-        When too many logs are being read.
-    RuntimeError
-        When a check is defective; the reason is in the service's log.
-    """
     of = service()
-    return of.children.run_within(insights_limit_s(), read_insights, uploads, nodes, of.thresholds)
+    seconds = of.children.limits.seconds, insights_limit_s()
+    content, insights = of.children.run_parts(seconds, read_logs, uploads, nodes, of.thresholds)
+    if isinstance(content, Exception):
+        raise content
+    return content, insights
 
 
 def insights_limit_s() -> int:

@@ -33,14 +33,15 @@ from benchdb.history.runs import NewRun, store_run
 from benchdb.measurements.importers import ImportOptions
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.schema import outcomes
+from ioncast.advice_of_run import ADVICE_MODULES
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.answering.answers import Entry, answer
 from ioncast.service.answering.spool import SpoolWriter
 from ioncast.service.keeper.draining import Drain
 from ioncast.service.keeper.preparing import KnownSystems, Preparing
-from ioncast.service.sandbox.reading_insights import read_insights
-from ioncast.service.sandbox.tasks import Place, TraceContent, import_measurements, read_trace
-from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast.service.sandbox.reading_insights import insights_of_run
+from ioncast.service.sandbox.tasks import Place, TraceContent, import_measurements, trace_content
+from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast.service.settings import read_settings
 from ioncast_base.times import in_utc
 from predictor.matching.same_application import identities
@@ -109,10 +110,11 @@ def _upload(path: Path) -> Upload:
 def _logged_runs(first: datetime, end: datetime) -> Iterator[tuple[NewRun, NewInsights]]:
     """Read each log as a run, in the order in which they ran."""
     uploads = [_upload(path) for path in sorted((TESTBED / "logs").iterdir())]
-    found = [(read_trace([upload]), upload) for upload in uploads]
-    found.sort(key=lambda pair: pair[0].started or "")
-    for (trace, upload), moment in zip(found, _spread(len(found), first, end), strict=True):
-        yield _run(trace, upload, moment), read_insights([upload], NODES, Thresholds())
+    runs = [run_of_uploads([upload], ADVICE_MODULES) for upload in uploads]
+    found = [(trace_content(run), upload, run) for run, upload in zip(runs, uploads, strict=True)]
+    found.sort(key=lambda each: each[0].started or "")
+    for (trace, upload, run), moment in zip(found, _spread(len(found), first, end), strict=True):
+        yield _run(trace, upload, moment), insights_of_run(run, NODES, Thresholds())[0]
 
 
 def _run(trace: TraceContent, upload: Upload, started: datetime) -> NewRun:

@@ -1,40 +1,41 @@
-"""The task that makes insights into a run from the logs that a client sent.
+"""The task that reads the logs of a run for the history: its phases, and insights into it.
 
-It is a task of its own, apart from `read_trace`: if it fails, or takes too much time or memory, the
-run joins the history all the same.
+If the insights fail, or take too much time or memory, the run joins the history all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchdb.history.run_insights import NewInsights
-from ioncast.advice_of_run import hints_of
+from ioncast.advice_of_run import ADVICE_MODULES, hints_of
 from ioncast.insights.checks import record
 from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import MOST_FILES, Case, Thresholds
 from ioncast.insights.facts.file_times import file_times_of
-from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
+from ioncast.insights.facts.gathering import facts_of
 from ioncast.insights.figures.files_record import files_record, layer_times_record
 from ioncast.insights.figures.ranks_record import ranks_record
 from ioncast.insights.tables.characterising import characterised, to_record
+from ioncast.service.sandbox.child import limit_part
 from ioncast.service.sandbox.insight_documents import written
+from ioncast.service.sandbox.tasks import TraceContent, trace_content
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from predictor.what_if.attempts import Hints
+from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import Run
 
 
-def read_insights(
-    uploads: Sequence[Upload], nodes: int | None, thresholds: Thresholds
-) -> NewInsights:
-    """Characterise a run, and evaluate all checks.
-
-    I01 is left out: it compares the I/O nodes of the run with a decision, which may be another one
-    when somebody reads the findings.
+def read_logs(
+    seconds: Sequence[int], uploads: Sequence[Upload], nodes: int | None, thresholds: Thresholds
+) -> Iterator[TraceContent | NewInsights]:
+    """Read the logs of a run once; yield what the history stores, and insights, as parts.
 
     Parameters
     ----------
+    seconds : sequence of int
+        The time limit of each part.
     uploads : sequence of Upload
         The logs of the run.
     nodes : int, optional
@@ -45,16 +46,28 @@ def read_insights(
     Raises
     ------
     InputError
-        When a file is not a Darshan log, is damaged, or has too many parts.
+        When a file is not a Darshan log, is damaged, or costs too much to read, or when the logs
+        are not of one run. The error names the files as the client does.
     """
-    made, _ = insights_of_run(run_of_uploads(uploads, FACT_MODULES), nodes, thresholds)
-    return made
+    for_content, for_insights = seconds
+    limit_part(for_content)
+    run = run_of_uploads(uploads, ADVICE_MODULES)
+    content = trace_content(run)
+    yield content
+    limit_part(for_insights)
+    of_job = job_nodes(nodes, content.nodes)
+    made, _ = insights_of_run(run, of_job and of_job.number, thresholds)
+    yield made
 
 
 def insights_of_run(
     run: Run, nodes: int | None, thresholds: Thresholds
 ) -> tuple[NewInsights, Hints]:
-    """Make the insights into a run, and hints for advice on it."""
+    """Characterise a run, evaluate all checks, and make hints for advice.
+
+    I01 is left out: it compares the I/O nodes of the run with a decision, which may be another one
+    when somebody reads the findings.
+    """
     facts = facts_of(run, nodes=nodes)
     case = Case(facts, thresholds)
     checked = run_checks(case)

@@ -92,18 +92,14 @@ class TraceContent:
     nodes: NodeCount | None
 
 
-def read_trace(uploads: Sequence[Upload]) -> TraceContent:
-    """Read the Darshan logs of a run.
+def trace_content(run: Run) -> TraceContent:
+    """Read the content of a run that the history stores.
 
     Raises
     ------
     InputError
-        When a file is not a Darshan log, is damaged, or costs too much to read, or when the logs
-        are not of one run. The error names the files as the client does.
-    BusyError
-        When the system has no room to read them.
+        When the logs of the run cannot be used.
     """
-    run = run_of_uploads(uploads, _MODULES)
     found = extracted(run)
     if run.nprocs > LARGEST_COUNT:
         raise DamagedLogError(f"the job record counts {run.nprocs} processes", where=run.name)

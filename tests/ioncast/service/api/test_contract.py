@@ -194,7 +194,10 @@ def known_values(client: FlaskClient) -> dict[str, list[Any]]:
         "configuration": [each["id"] for each in configurations],
         "command": commands,
         "measurements": [
-            [{"command": commands[0], "io_nodes": n, "bandwidth_mib_s": 50.0} for n in (0, 4)]
+            [
+                {"command": commands[0], "tasks": TASKS, "io_nodes": n, "bandwidth_mib_s": 50.0}
+                for n in (0, 4)
+            ]
         ],
         "curves": [
             [{"command": each, "cells": [{"io_nodes": 4, "bandwidths_mib_s": [50.0, 51.0]}]}]

@@ -180,6 +180,12 @@ def test_the_number_of_compute_nodes_counts(client: FlaskClient, send: Send) -> 
     found = stored(client, sent)
     assert found is not None
     assert found["checks"]["findings"] == printed("check", log, "--nodes", "2")["findings"]
+    # The history knows the number when the log is sent again.
+    answer(send(log), 200)
+    again = stored(client, sent)
+    assert again is not None
+    assert again["checks"]["findings"] == found["checks"]["findings"]
+    assert again["checks"]["findings"] != printed("check", log)["findings"]
 
 
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/outcomes"])

@@ -12,8 +12,8 @@ from benchdb.history.run_insights import MOST_DOCUMENT_BYTES
 from ioncast.advice_of_run import ADVICE_MODULES, hints_of_run
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.sandbox.insight_documents import hints_from, written
-from ioncast.service.sandbox.reading_insights import read_insights
-from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast.service.sandbox.reading_insights import insights_of_run
+from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from predictor.what_if.attempts import FilesOfKind, Hints
 from summario.reading.log import read_log
 from summario.runs.logs_of_run import run_of
@@ -29,7 +29,8 @@ HINTS = Hints(frozenset({"P05", "I06"}), KEPT)
 
 
 def checks_of(log: Path) -> dict[str, Any]:
-    made = read_insights([Upload(str(log), log.name, "")], None, Thresholds())
+    run = run_of_uploads([Upload(str(log), log.name, "")], ADVICE_MODULES)
+    made, _ = insights_of_run(run, None, Thresholds())
     found: dict[str, Any] = json.loads(made.checks)
     return found
 
