@@ -24,7 +24,7 @@ from ioncast.service.running.binding import check_binds, runtime_folder, with_de
 from ioncast.service.running.demo_step import let_import
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
-from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
+from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError, require_package
 
 # After a service was killed, its workers release the lock within a second.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
@@ -85,6 +85,7 @@ def serve(
     these options. Options win over the environment, and the environment over the file.
     docs/service.md lists all settings.
     """
+    require_package("gunicorn")
     flags: dict[str, Any] = {
         "bind": bind or None,
         "decisions_bind": decisions_bind or None,
