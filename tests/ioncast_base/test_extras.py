@@ -20,7 +20,13 @@ LOG = TESTBED / "logs" / "hacc-io-ionodes4.darshan"
 # Runs a command as in an environment without some packages.
 WITHOUT = """
 import sys
-sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))
+from importlib.machinery import PathFinder
+class Others(PathFinder):
+    @classmethod
+    def find_spec(cls, name, *args):
+        return None if name.partition(".")[0] in absent else super().find_spec(name, *args)
+absent = set(sys.argv.pop(1).split(","))
+sys.meta_path[:] = [Others if each is PathFinder else each for each in sys.meta_path]
 from ioncast.cli import main
 main()
 """
