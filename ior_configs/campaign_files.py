@@ -65,15 +65,8 @@ def read_campaign(source: str | Path, *, nodes: int, processes_per_node: int) ->
 
     Parameters
     ----------
-    source : str or Path
-        The file, or the name of a bundled campaign.
     nodes, processes_per_node : int
         The numbers of the platform, for configurations without their own.
-
-    Returns
-    -------
-    Campaign
-        The campaign in the file.
 
     Raises
     ------
@@ -133,8 +126,6 @@ def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None)
     ----------
     campaign : Campaign
         The campaign; its configurations are patterns (`IorConfig.pattern`).
-    comments : mapping of IorConfig to str, optional
-        Comments above configurations.
 
     Returns
     -------

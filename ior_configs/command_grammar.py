@@ -92,8 +92,6 @@ class Option:
         ``-O checkread`` (lower case).
     value : str or None
         The value; None for a flag without a value.
-    tokens : tuple of str
-        The arguments that give this option alone.
     """
 
     name: str
@@ -116,23 +114,7 @@ class Option:
 
 
 def split_options(args: Sequence[str]) -> list[Option]:
-    """Split IOR's arguments into options.
-
-    Parameters
-    ----------
-    args : sequence of str
-        The arguments that follow the program's name.
-
-    Returns
-    -------
-    list of Option
-        The options in the order given; grouped flags and directives are separate options.
-
-    Raises
-    ------
-    InputError
-        For an argument that no version of IOR from 3.0 to 4.1 accepts.
-    """
+    """Split IOR's arguments into options."""
     waiting = deque(args)
     options: list[Option] = []
     while waiting:

@@ -162,21 +162,11 @@ def canonical(
     conditions : iterable of str
         An option each in any spelling: ``-M 75%``, ``-O reorderTasksRandom=1``. If a condition is
         given twice, the last one counts.
-    api, operations : str, iterable of str
-        The interface and the operations of the run.
-    reordered : bool
-        Whether processes read the data of other processes (``-C``); without ``-C`` and ``-Z``,
-        ``-Q`` changes nothing.
 
     Returns
     -------
     tuple of str
         The conditions in the newest spelling, sorted.
-
-    Raises
-    ------
-    InputError
-        If an option is not a condition, or its value is not valid.
     """
     done = set(operations)
     found: dict[str, str | None] = {}

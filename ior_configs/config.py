@@ -126,21 +126,6 @@ class IorConfig:
         """Read the arguments of IOR, without the program's name.
 
         If an option is given twice, the last one counts.
-
-        Parameters
-        ----------
-        args : sequence of str
-            Arguments such as ``["-w", "-b", "16m"]``.
-
-        Returns
-        -------
-        IorConfig
-            The configuration.
-
-        Raises
-        ------
-        InputError
-            For options or values that IOR does not accept.
         """
         values: dict[str, Any] = {}
         conditions: list[str] = []
@@ -157,23 +142,7 @@ class IorConfig:
 
     @classmethod
     def from_command_line(cls, text: str) -> IorConfig:
-        """Read a whole command line, with or without a launcher in front of IOR.
-
-        Parameters
-        ----------
-        text : str
-            A line such as ``srun -n 64 -N 8 ./ior -a MPIIO -c``, quoted for a shell.
-
-        Returns
-        -------
-        IorConfig
-            The configuration, with the tasks and nodes of the launcher's options.
-
-        Raises
-        ------
-        InputError
-            If no word of the line is ior, or IOR's options cannot be used.
-        """
+        """Read a whole command line, with or without a launcher in front of IOR."""
         line = split_command_line(text)
         config = cls.from_args(line.args)
         tasks = line.tasks if config.tasks is None else config.tasks
@@ -216,11 +185,6 @@ class IorConfig:
 
     def command_line(self, launcher: bool = False) -> str:
         """Write the command line, quoted for a shell.
-
-        Parameters
-        ----------
-        launcher : bool
-            Put ``mpiexec -n TASKS`` in front if `tasks` is known.
 
         Returns
         -------
@@ -301,11 +265,6 @@ class IorConfig:
         ----------
         operation : {"write", "read"}
             The operation to keep. The other one is switched off, with the check of its data.
-
-        Returns
-        -------
-        IorConfig
-            This configuration with one operation.
         """
         if operation not in _CHECKS:
             raise InputError(f"{operation!r} is not an operation", remedy="say write or read")

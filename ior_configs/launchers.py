@@ -51,17 +51,7 @@ _LAUNCHERS = {
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The parts of a command line.
-
-    Attributes
-    ----------
-    tasks, nodes : int or None
-        The numbers in the launcher's options.
-    args : tuple of str
-        IOR's own arguments.
-    launch : tuple of str
-        The words before IOR: the launcher and its options.
-    """
+    """The parts of a command line."""
 
     tasks: int | None
     nodes: int | None

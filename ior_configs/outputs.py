@@ -39,11 +39,6 @@ def reader(name: str) -> Callable[[Reader], Reader]:
 def sniff(text: str | Iterable[str]) -> str | None:
     """Recognise the format of an output of IOR.
 
-    Parameters
-    ----------
-    text : str or iterable of str
-        The whole output, or its lines.
-
     Returns
     -------
     {"ior-json", "ior-text", "ior-csv", "ior-rank-csv"} or None
@@ -73,13 +68,9 @@ def read_outputs(
     ----------
     text : str or iterable of str
         The whole output, or its lines, which are not held.
-    where : str
-        The name of the file, for errors.
     command : str, optional
         The command line of the run, for values that are not in the output: the whole
         configuration (CSV) or the number of tasks.
-    tasks : int, optional
-        The number of tasks, if it is known.
     nodes : int, optional
         The number of compute nodes, if it is known. IOR counts host names, which may be fewer.
 
@@ -175,20 +166,7 @@ def _results_of(run: PrintedRun, given: IorConfig | None, *, is_first: bool) -> 
 
 
 def config_as_printed(command: str, given: IorConfig | None) -> IorConfig:
-    """Read the command line in an output, which IOR prints without quoting.
-
-    Parameters
-    ----------
-    command : str
-        The program and its arguments, separated by blanks.
-    given : IorConfig or None
-        The configuration that the user gave with the output.
-
-    Returns
-    -------
-    IorConfig
-        The printed configuration; tasks and nodes that it lacks are those of `given`.
-    """
+    """Read the command line in an output, which IOR prints without quoting."""
     config = _config_of(command)
     if given is None:
         return config

@@ -13,15 +13,7 @@ _REMEDIES = ("-Z", "-M ", "-O memoryPerTask")
 
 
 def may_be_cached(config: IorConfig, written: Collection[str | None]) -> bool:
-    """Tell whether a run may have read data from the memory of the nodes that wrote them.
-
-    Parameters
-    ----------
-    config : IorConfig
-        The run.
-    written : collection of str or None
-        The `test_file` of this run, if it writes, and of the runs before it that wrote.
-    """
+    """Tell whether a run may have read data from the memory of the nodes that wrote them."""
     return (
         config.read
         and config.test_file in written

@@ -35,8 +35,6 @@ class PrintedRun:
     ----------
     file_format : str
         The format, as `ior_configs.outputs.sniff` calls it.
-    first_line : int
-        The number of the line where it begins, from 1.
     lines : iterator of str
         Its lines, without the ranks that a launcher puts in front; they must be read before the
         next run. At most the last 1000 lines that stand before the first run, or between two

@@ -87,12 +87,8 @@ class _Test:
     fields : dict of str to str
         The values of ``name : value`` lines above the table, by the name in lower case; the last
         of equal names counts.
-    warnings : list of str
-        The warnings above the table.
     columns : list of str
         The columns of the table; empty above it.
-    rows : list of Row
-        The rows of the table.
     """
 
     def __init__(self) -> None:

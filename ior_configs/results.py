@@ -30,8 +30,6 @@ class IorResult:
     ----------
     config : IorConfig
         The configuration of the whole run, with tasks and nodes if they are known.
-    operation : {"write", "read"}
-        The measured operation.
     repetition : int
         The number of the repetition, from 0.
     bandwidth_mib_s : float
@@ -45,8 +43,6 @@ class IorResult:
         the operation if the output has it (``-v``), else of the test.
     ior_version : str or None
         A version such as ``4.1.0+dev``.
-    command : str or None
-        IOR's command line.
     stonewalled : bool
         Whether the run moved other bytes than the configuration asks for.
     warnings : tuple of str
@@ -96,15 +92,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Printed:
-    """A number that was rounded when it was printed.
-
-    Attributes
-    ----------
-    value : float
-        The printed number.
-    half_unit : float
-        Half a unit of the last printed digit: the largest possible rounding error.
-    """
+    """A number that was rounded when it was printed."""
 
     value: float
     half_unit: float
@@ -118,27 +106,6 @@ def results_of(
     A row whose bandwidth is not a positive finite number is left out: IOR moved nothing or
     divided by a time of zero, and such a repetition must not enter a mean. The other results of
     the test get a warning.
-
-    Parameters
-    ----------
-    config : IorConfig
-        The configuration of the run.
-    rows : iterable of Row
-        The printed results.
-    version, command : str or None
-        See `IorResult`.
-
-    Returns
-    -------
-    list of IorResult
-        The results, at least one.
-
-    Raises
-    ------
-    UnfinishedRunError
-        If no row has a usable bandwidth.
-    InputError
-        If the rows are of several runs.
     """
     judged = [(row, read_number(row.bandwidth)) for row in rows]
     _check_one_run(config, [row for row, _ in judged])

@@ -32,10 +32,6 @@ class Result:
 
     Attributes
     ----------
-    state : str
-        "done" or "failed".
-    bandwidth_mib_s : float or None
-        Bandwidth of a finished run.
     started : str or None
         Start of the benchmark, ISO 8601.
     reason : str or None

@@ -38,8 +38,6 @@ class Job:
     ----------
     config : IorConfig
         A pattern (see `IorConfig.pattern`) of one operation, with tasks and nodes.
-    program : str
-        Path or name of the benchmark program.
     launch : str
         Shell words in front of a command that start it once for each task. fio starts its
         processes itself.
@@ -75,8 +73,6 @@ class Engine:
         Returns the reasons why it cannot run a configuration, as clauses; empty if it can.
     prepare : callable
         Returns the commands to run before the measurement, which are not timed.
-    measure : callable
-        Returns the command that measures.
     remove : callable
         Returns the commands that remove the test files, if there are any.
     """

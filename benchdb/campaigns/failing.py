@@ -19,11 +19,6 @@ def error_line(log: str) -> str | None:
     Launchers print general advice after the error of a program, so the last line is only taken if
     no line says an error.
 
-    Parameters
-    ----------
-    log : str
-        The text of the log.
-
     Returns
     -------
     str or None

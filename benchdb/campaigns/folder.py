@@ -47,10 +47,6 @@ class Cell:
     name : str
         Name for files. It is computed from `config` and `io_nodes` alone, so it stays the same when
         cells are added to the campaign.
-    config : IorConfig
-        A configuration of one operation, with tasks and nodes.
-    io_nodes : int
-        Number of I/O nodes.
     """
 
     name: str
@@ -98,12 +94,8 @@ class CampaignFolder:
 
     Attributes
     ----------
-    path : Path
-        The absolute path of the folder.
     campaign, platform : Campaign, Platform
         The contents of the two TOML files.
-    engine, program : str
-        Name of the engine, and path or name of its program.
     database : str or None
         The database for measurements; None is the default database of the user.
     cells : tuple of Cell
@@ -160,24 +152,7 @@ def create(
     program: str,
     database: str | None,
 ) -> CampaignFolder:
-    """Create the folder of a new campaign.
-
-    Parameters
-    ----------
-    path : Path
-        The folder; it must be missing or empty.
-    campaign, platform : str
-        Contents of the two TOML files.
-    system : str
-        The system of the platform; the campaign cannot continue on another system.
-    engine, program, database
-        As in `CampaignFolder`.
-
-    Raises
-    ------
-    InputError
-        If the folder is not empty or cannot be written, or a TOML file is not valid.
-    """
+    """Create the folder of a new campaign."""
     if not str(path).isprintable():
         raise InputError(
             f"{str(path)!r} is not a valid name of a folder", remedy="choose another with --dir"

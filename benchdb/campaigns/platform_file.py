@@ -38,13 +38,6 @@ def fill(template: str, *, tasks: int, nodes: int, processes_per_node: int, io_n
     template : str
         A text with ``{tasks}``, ``{nodes}``, ``{processes_per_node}`` and ``{io_nodes}``. Other
         braces, such as ``${HOME}``, belong to the shell and stay.
-    tasks, nodes, processes_per_node, io_nodes : int
-        The numbers of the run.
-
-    Returns
-    -------
-    str
-        The text with the numbers.
 
     Examples
     --------
@@ -217,8 +210,6 @@ class Platform(Table):
         Template of the words in front of the benchmark's command line; may be empty.
     io_nodes_switch : Switch
         The commands that switch I/O nodes on and off.
-    programs : Programs
-        The benchmark programs.
     slurm : Slurm or None
         The settings for Slurm jobs; None if runs start on this machine.
     """
@@ -302,11 +293,6 @@ def read_platform(path: str | Path) -> Platform:
     ----------
     path : str or Path
         The file; docs/platform.md describes it.
-
-    Returns
-    -------
-    Platform
-        The content of the file.
 
     Raises
     ------

@@ -28,11 +28,6 @@ def reporting(label: str = "") -> Iterator[Callable[[Progress], None]]:
     """Give a function that shows progress.
 
     A terminal gets one line that changes; a file gets a new line after each twentieth of the runs.
-
-    Parameters
-    ----------
-    label : str
-        The beginning of each line.
     """
     twentieth, within_line = -1, False
 

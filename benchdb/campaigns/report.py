@@ -25,19 +25,7 @@ _LINE, _POINT = "#1f77b4", "#d95f02"
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A configuration with its measurements so far.
-
-    Attributes
-    ----------
-    configuration : str
-        IOR command line with the launcher.
-    nodes : int or None
-        Number of compute nodes.
-    bandwidths_mib_s : dict of int to list of float
-        Bandwidths of the finished repetitions by number of I/O nodes.
-    failed : dict of int to int
-        Number of failed runs by number of I/O nodes.
-    """
+    """A configuration with its measurements so far."""
 
     configuration: str
     nodes: int | None

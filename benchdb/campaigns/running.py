@@ -40,31 +40,7 @@ _STOP_SECONDS = 30.0
 def run_campaign(
     folder: CampaignFolder, database: Engine, report: Callable[[Progress], None]
 ) -> Progress:
-    """Run the runs of a campaign that have not ended, and store their measurements.
-
-    Parameters
-    ----------
-    folder : CampaignFolder
-        The campaign.
-    database : Engine
-        The database for measurements.
-    report : callable
-        A function that is called with the progress whenever runs have ended.
-
-    Returns
-    -------
-    Progress
-        The progress at the end.
-
-    Raises
-    ------
-    InputError
-        If the campaign is already running.
-    IoncastError
-        If the campaign stopped by itself before its end.
-    KeyboardInterrupt
-        If a signal (SIGINT, SIGTERM, SIGHUP) stopped it; only the current run is lost.
-    """
+    """Run the runs of a campaign that have not ended, and store their measurements."""
     with locked(folder) as lock, signals.noted() as asked_to_stop:
         watch = _Watch(folder, database, report)
         watch.look()

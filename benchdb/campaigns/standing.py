@@ -16,8 +16,6 @@ class Progress:
 
     Attributes
     ----------
-    runs, done, failed : int
-        Number of all runs, of finished runs and of failed runs.
     seconds_left : float or None
         Expected time until the end, computed from the runs that ended since the start of this
         process; None before the first one.
@@ -46,14 +44,10 @@ class Status:
 
     Attributes
     ----------
-    progress : Progress
-        The numbers of its runs.
     is_running : bool
         Whether an orchestrator is running in its folder.
     stopped : str or None
         Why it stopped by itself before its end, as a clause.
-    failed : tuple of (Run, Result)
-        The failed runs with their results.
     """
 
     progress: Progress

@@ -34,16 +34,10 @@ class Application:
 
     Attributes
     ----------
-    id : int
-        The application's id in the database.
-    system : str
-        The system that the program runs on.
     executable : str
         The executable as the log names it, usually with its folder.
     program : str
         The executable without its folder.
-    user : str
-        The user who runs the program.
     """
 
     id: int
@@ -59,10 +53,6 @@ class ApplicationSummary:
 
     Attributes
     ----------
-    application : Application
-        The application itself.
-    runs : int
-        Number of runs in its history.
     newest : str
         Start of the newest run, or the time when it was stored if its start is unknown; ISO 8601
         in UTC.
@@ -136,8 +126,6 @@ def applications(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
     system, user : str, optional
         List only applications of this system and of this user; an unknown one has none.
     search : str, optional
@@ -150,8 +138,6 @@ def applications(
         "asc" or "desc"; by default `USUAL_ORDERS`.
     offset : int
         Leave out this many applications at the beginning, those of earlier pages.
-    limit : int
-        List at most this many applications.
     """
     conditions = _conditions(system, user, search)
     if conditions is None or offset > LARGEST_ID:

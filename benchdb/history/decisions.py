@@ -53,10 +53,6 @@ class DecisionRow:
         A unique id of at most 32 characters.
     asked_at : str
         Time of the question, ISO 8601.
-    system : str
-        The system of the scheduler.
-    user, executable, name, job_id : str or None
-        The job as the scheduler described it.
     nodes, tasks, available : int or None
         Number of compute nodes and processes of the job, and of I/O nodes that it could get.
     io_nodes : int or None
@@ -67,10 +63,6 @@ class DecisionRow:
         Expected bandwidth with `io_nodes`.
     confidence : float or None
         A number from 0 to 1.
-    application_id : int or None
-        Id of the application that the job was recognised as.
-    why : str
-        The reason in words.
     curve : tuple of (int, float, float, float)
         Number of I/O nodes, expected bandwidth, and the 10th and 90th percentile of runs in MiB/s.
     explored : bool
@@ -183,18 +175,10 @@ def decisions(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
     system : str, optional
         List only decisions of this system; an unknown system has no decisions.
-    application_id : int, optional
-        List only decisions of this application.
-    job_id : str, optional
-        List only decisions for jobs with this id.
     before : (str, str), optional
         List only decisions before the one with this `asked_at` and id, for the next page.
-    limit : int
-        List at most this many decisions.
 
     Raises
     ------
@@ -225,12 +209,8 @@ def decisions_per_hour(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
     since : datetime
         Count decisions from the hour of this time on; it needs a time zone.
-    system : str, optional
-        Count only decisions of this system.
 
     Returns
     -------

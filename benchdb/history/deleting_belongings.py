@@ -20,17 +20,7 @@ _ROWS_AT_ONCE, _RUNS_AT_ONCE = 500, 50
 
 @dataclass(frozen=True)
 class Belongings:
-    """The ids of everything that belongs to a run or to a user.
-
-    Attributes
-    ----------
-    outcomes : tuple of int
-        Outcomes.
-    decisions : tuple of str
-        Decisions.
-    runs : tuple of int
-        Runs, with their logs' digests and insights.
-    """
+    """The ids of everything that belongs to a run or to a user."""
 
     outcomes: tuple[int, ...] = ()
     decisions: tuple[str, ...] = ()
@@ -56,13 +46,7 @@ def belongings_of_run(connection: Connection, run_id: int) -> Belongings:
 
 
 def belongings_of_user(connection: Connection, user: str) -> Belongings:
-    """List the runs of a user's applications, the decisions for the user, and their outcomes.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database has nothing of a user with this name.
-    """
+    """List the runs of a user's applications, the decisions for the user, and their outcomes."""
     found = Belongings()
     if is_text(user):
         own = select(applications.c.id).where(applications.c.user == user)

@@ -44,10 +44,6 @@ class DeletedRun:
     ----------
     number : int
         Greater than the numbers of all runs that were deleted before.
-    system, executable, user : str
-        Its application.
-    name : str or None
-        The job's name.
     """
 
     number: int

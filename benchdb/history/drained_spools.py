@@ -27,12 +27,8 @@ def note_drained(connection: Connection, places: Mapping[str, int], gone: Iterab
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction that writes.
     places : mapping of str to int
         Number of stored bytes by file.
-    gone : iterable of str
-        Files that no longer exist.
     """
     for name in gone:
         connection.execute(_FORGET, {"of": name})

@@ -39,12 +39,8 @@ class Expiring:
 
     Attributes
     ----------
-    table : Table
-        The table.
     old : Select
         The ids of the rows from before `first_kept` that may go, the oldest first.
-    delete : callable
-        Deletes rows by their ids.
     at_once : int
         Number of rows that a transaction may delete.
     """

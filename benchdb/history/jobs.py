@@ -35,18 +35,8 @@ class LoggedRun:
 
     Attributes
     ----------
-    id : int
-        The run's id in the database.
-    application : Application
-        The application that ran.
     time : str
         Start of the run, or the time when it was stored if its start is unknown.
-    tasks : int
-        Number of processes.
-    io_nodes : int or None
-        Number of I/O nodes.
-    bandwidth_mib_s : float or None
-        The bandwidth that the run got.
     """
 
     id: int
@@ -63,21 +53,13 @@ class JobEntry:
 
     Attributes
     ----------
-    system : str
-        The system of the job.
     job_id : str or None
         The scheduler's id; None if only the decision is known, because Slurm gives a job its id
         after the question.
     time : str
         The start of the run; of a decision without a run the time of the question.
-    decision : DecisionRow or None
-        The decision for the run.
     outcome : Outcome or None
         The bandwidth that the run got after the decision.
-    application : Application or None
-        The application.
-    run : LoggedRun or None
-        A run without an outcome.
     """
 
     system: str
@@ -115,14 +97,8 @@ def entries_of_job(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
     job_id : str
         The scheduler's id of the job; or `MARK` and the id of a decision, as Slurm shows it.
-    system : str, optional
-        List only what happened on this system.
-    limit : int
-        List at most this many entries.
 
     Raises
     ------

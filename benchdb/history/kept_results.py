@@ -26,15 +26,7 @@ _KEPT = _KNOWN.where(kept_results.c.bytes > 0)
 
 @dataclass(frozen=True)
 class KeptResult:
-    """A result that a user chose to keep.
-
-    Attributes
-    ----------
-    document : str
-        JSON, as it was given.
-    expires_at : str
-        The time from which nobody sees it, ISO 8601 in UTC.
-    """
+    """A result that a user chose to keep."""
 
     document: str
     expires_at: str
@@ -61,12 +53,6 @@ def keep_result(
         its SHA-256.
     document : str
         JSON of at most `MOST_DOCUMENT_BYTES`.
-    now : datetime
-        The present time, with its zone.
-    days : int
-        Number of days until the result expires.
-    room_bytes : int
-        Room for the documents of all kept results.
 
     Returns
     -------
@@ -116,12 +102,6 @@ def forget_result(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction that writes.
-    secret : str
-        The secret part of the result's address.
-    now : datetime
-        The present time, with its zone.
     barred_for : timedelta
         The time for which `keep_result` rejects the same secret, at most until the result would
         have expired.

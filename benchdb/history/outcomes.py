@@ -51,19 +51,13 @@ class JoinedOutcome:
 
     Attributes
     ----------
-    outcome : Outcome
-        The outcome itself.
     decision : DecisionRow or None
         The reported decision; if no decision was reported, the last one that was asked for the
         job before the run started. If its start is unknown, before the outcome was reported.
-    application : Application or None
-        The application of the run, else of the decision.
     pattern : str or None
         The kind of I/O that moved most bytes in the run, else in the application's newest run.
     tasks : int or None
         Number of processes of the run, else of the decision.
-    change : SystemChange or None
-        The change of the system.
     """
 
     outcome: Outcome
@@ -315,16 +309,10 @@ def joined_outcomes(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
     system : str, optional
         List only outcomes of this system; an unknown system has no outcomes.
-    application_id : int, optional
-        List only outcomes of this application.
     after : int
         List only outcomes with greater ids, for the next page.
-    limit : int, optional
-        List at most this many outcomes.
     """
     if not is_text(system) or max(after, application_id or 0) > LARGEST_ID:
         return []
@@ -367,10 +355,6 @@ def newest_outcomes(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    limit : int
-        List at most this many outcomes of each system.
     system : str, optional
         List only outcomes of this system; an unknown system has no outcomes.
     """
@@ -399,17 +383,7 @@ def newest_ids(connection: Connection, limit: int) -> list[int]:
 def newest_outcomes_of(
     connection: Connection, application_id: int, limit: int
 ) -> list[JoinedOutcome]:
-    """List the newest outcomes of an application, in the order of their ids.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction.
-    application_id : int
-        The id of the application.
-    limit : int
-        List at most this many outcomes.
-    """
+    """List the newest outcomes of an application, in the order of their ids."""
     query = _JOINED_OF_APPLICATION.order_by(outcomes_table.c.id.desc()).limit(limit)
     return _joined(connection, query, {"application": application_id})[::-1]
 

@@ -27,14 +27,10 @@ class Pause:
 
     Attributes
     ----------
-    system : str
-        Name of the system.
     paused_by : str
         Name of the person who paused it.
     paused_at : str
         When it was paused, ISO 8601 in UTC.
-    reason : str or None
-        The reason, if one was given.
     """
 
     system: str
@@ -51,31 +47,7 @@ def pauses(connection: Connection) -> list[Pause]:
 def pause_decisions(
     connection: Connection, system: str, paused_by: str, reason: str | None = None
 ) -> Pause | None:
-    """Stop the decisions for a system until `resume_decisions`.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    system : str
-        Name of a system of the database.
-    paused_by : str
-        Name of the person who pauses it: printable words.
-    reason : str, optional
-        The reason, one printable line.
-
-    Returns
-    -------
-    Pause or None
-        The pause that the system had before; it stays.
-
-    Raises
-    ------
-    InputError
-        If a text is not valid.
-    UnknownNameError
-        If the database does not have the system.
-    """
+    """Stop the decisions for a system until `resume_decisions`."""
     require_system(connection, system)
     _check("the name of the person", paused_by, systems.c.paused_by)
     _check("the reason", reason, systems.c.pause_reason)
@@ -88,18 +60,7 @@ def pause_decisions(
 
 
 def resume_decisions(connection: Connection, system: str) -> bool:
-    """Let a system get decisions again.
-
-    Returns
-    -------
-    bool
-        False if they were not paused.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
-    """
+    """Let a system get decisions again."""
     of = systems.c.name == require_system(connection, system), systems.c.paused_at.is_not(None)
     return bool(connection.execute(update(systems).where(*of).values(_RESUMED)).rowcount)
 

@@ -42,8 +42,6 @@ def applications_after(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
     run_revision, outcome_revision : int
         The result of `newest` in an earlier transaction.
 

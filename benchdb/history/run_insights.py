@@ -79,17 +79,6 @@ def store_insights(
 ) -> bool:
     """Store insights into a run, in the place of older ones.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes.
-    run_id : int
-        The run's id.
-    logs : iterable of str
-        SHA-256 of each log that they were made from.
-    new : NewInsights
-        The insights.
-
     Returns
     -------
     bool

@@ -61,16 +61,10 @@ class NewRun:
 
     Attributes
     ----------
-    system, executable, user : str
-        The application of the run.
     logs : sequence of str
         SHA-256 of each log, at least one; a system stores each log once.
-    tasks : int
-        Number of processes.
     phases : sequence of mapping
         The phases as `ioncast phases --format json` shows them.
-    job_id, name : str or None
-        Id and name of the job.
     nodes, io_nodes : int or None
         Number of compute nodes and of I/O nodes.
     bandwidth_mib_s : float or None
@@ -167,14 +161,6 @@ class Run:
 
     Attributes
     ----------
-    id : int
-        The run's id in the database.
-    application : Application
-        The application that ran.
-    job_id, name : str or None
-        Id and name of the job.
-    tasks : int
-        Number of processes.
     nodes, io_nodes : int or None
         Number of compute nodes and of I/O nodes (0 is direct access).
     bandwidth_mib_s : float or None
@@ -359,10 +345,6 @@ def runs_like(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    system : str
-        The system of the runs; an unknown system has no runs.
     executable, program, user, name : str, optional
         Values that must be exactly equal; None matches every run.
     limit : int
@@ -395,14 +377,8 @@ def runs_of(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    application_id : int
-        The id of the application.
     before : int, optional
         List only runs that are older than the application's run with this id, for the next page.
-    limit : int
-        List at most this many runs.
 
     Raises
     ------

@@ -19,8 +19,6 @@ class Outcome:
 
     Attributes
     ----------
-    id : int
-        The outcome's id in the database.
     system, job_id : str
         The job. Its id may come again: after a requeue, or when the scheduler counts from 1 again.
     started : str or None
@@ -28,16 +26,10 @@ class Outcome:
         the log tells it; None if neither is known. A system has one outcome for a job and a start.
     decision_id : str or None
         Id of the job's decision as it was reported; the decision may be missing in the database.
-    run_id : int or None
-        Id of the job's run, if its log is stored.
     io_nodes : int
         Number of I/O nodes that the job ran with.
-    bandwidth_mib_s : float
-        Bandwidth that the job got.
     reported_at : str
         Time of the report, ISO 8601 in UTC.
-    log_started : str or None
-        When the stored run started, by its log.
     """
 
     id: int
@@ -66,10 +58,6 @@ class Report:
     started, log_started : str or None
         When the scheduler started the run, and when it started by its log, as `whole_second`
         writes it. The log's start is later: the program starts after its job.
-    run_id : int or None
-        Id of the stored run.
-    reported_at : str
-        Time of the report.
     """
 
     started: str | None
@@ -91,13 +79,6 @@ def whole_second(time: str | None) -> str | None:
 
 def outcomes_of_run(known: Sequence[Outcome], report: Report) -> list[Outcome]:
     """Find the stored outcome of the run that a report is about.
-
-    Parameters
-    ----------
-    known : sequence of Outcome
-        All outcomes of the report's system and job id.
-    report : Report
-        The report, or a stored run in the form of one.
 
     Returns
     -------

@@ -31,11 +31,6 @@ _GAP_BY_RANGE = 1.5
 def spread(values: Sequence[float]) -> float | None:
     """The relative spread of a cell: its coefficient of variation.
 
-    Parameters
-    ----------
-    values : sequence of float
-        Bandwidths in any unit, all above 0.
-
     Returns
     -------
     float or None
@@ -62,11 +57,6 @@ def outliers(values: Sequence[float]) -> tuple[bool, ...]:
     deviation from it would rest on two of them. If more than a quarter of the repetitions are far
     off, they are normal behaviour of the system and no outliers; a bimodal cell has no outliers
     either.
-
-    Parameters
-    ----------
-    values : sequence of float
-        Bandwidths in any unit, all above 0.
 
     Returns
     -------
@@ -105,11 +95,6 @@ def modes(values: Sequence[float]) -> tuple[tuple[float, ...], ...]:
 
     The rule splits no lognormal cell with a coefficient of variation of 0.16. With 0.45 it splits
     one cell in 30 with four or five repetitions, and one in 100 with seven.
-
-    Parameters
-    ----------
-    values : sequence of float
-        Bandwidths in any unit, all above 0.
 
     Returns
     -------

@@ -35,8 +35,6 @@ class Cell:
 
     Attributes
     ----------
-    io_nodes : int
-        The number of I/O nodes.
     repetitions : int
         Number of measurements in use; 0 for a missing cell.
     set_apart : int
@@ -88,12 +86,6 @@ class CoverageRow:
 
     Attributes
     ----------
-    system, engine : str
-        The system and the engine of the measurements.
-    id : int
-        The configuration's id in the database.
-    config : IorConfig
-        The configuration.
     cells : tuple of Cell
         A cell for each number of I/O nodes that was measured on the system, ascending; also the
         missing cells.
@@ -116,8 +108,6 @@ class WantedRow:
         The configuration's id in the database; None if it is not stored.
     engine : str or None
         The engine of the measurements; None without measurements on the system.
-    config : IorConfig
-        The configuration.
     cells : tuple of Cell
         A cell for each wanted number of I/O nodes, ascending; also the missing cells.
     """
@@ -134,8 +124,6 @@ class Summary:
 
     Attributes
     ----------
-    configurations, io_nodes : int
-        Number of configurations, and of different numbers of I/O nodes.
     missing, bimodal, stale, with_outliers, few : int
         Number of such cells; `few` counts the cells with one or two repetitions.
     """
@@ -170,12 +158,6 @@ def coverage(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    system : str, optional
-        Read only this system.
-    now : datetime
-        The present time, with a time zone.
     stale_after_s : float
         A cell is stale if its newest repetition is older than this many seconds.
     ids : sequence of int, optional
@@ -240,14 +222,6 @@ def coverage_of_configs(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    system : str
-        The system.
-    configs : sequence of IorConfig
-        At most 500 configurations of one operation each.
-    io_nodes : iterable of int
-        The wanted numbers of I/O nodes.
     now, stale_after_s
         As in `coverage`.
 

@@ -110,10 +110,6 @@ def write_html(
     path : str or Path
         The page; it has about 5 MB, most of which is Plotly. An error leaves an earlier page as it
         was.
-    now : datetime
-        Time when the database was read.
-    stale_after : str
-        The age from which a cell is stale, in words.
 
     Raises
     ------

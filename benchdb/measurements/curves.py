@@ -27,12 +27,6 @@ class Curve:
 
     Attributes
     ----------
-    id : int
-        The configuration's id in the database.
-    config : IorConfig
-        The configuration.
-    engine : str
-        The engine of the measurements.
     bandwidths_mib_s : dict of int to tuple of float
         Bandwidths by number of I/O nodes, in the order in which they were stored.
     stonewalled : bool
@@ -150,10 +144,6 @@ def curves(connection: Connection, system: str, *, before_change: bool = False) 
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    system : str
-        The system's name.
     before_change : bool
         Read the measurements from before the system's newest change instead, which no longer count.
     """
@@ -166,10 +156,6 @@ def curves_of_config(connection: Connection, system: str, config: IorConfig) -> 
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    system : str
-        The system's name.
     config : IorConfig
         A configuration of one operation. Options that only control the run are ignored (see
         `IorConfig.pattern`).
@@ -190,14 +176,6 @@ def curves_of_ids(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    system : str
-        The system's name.
-    ids : iterable of int
-        Ids of configurations in the database.
-    engine : str, optional
-        Read only curves of this engine.
     before_change : bool
         As for `curves`.
     """

@@ -66,13 +66,6 @@ _NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s')
 def export_rows(connection: Connection, system: str | None = None) -> Iterator[dict[str, Any]]:
     """Yield every measurement with its configuration and its import.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction, which must last until the last row is read.
-    system : str, optional
-        Yield only measurements of this system.
-
     Yields
     ------
     dict

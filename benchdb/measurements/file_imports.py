@@ -30,17 +30,7 @@ _START_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Counts:
-    """Some measurements in numbers.
-
-    Attributes
-    ----------
-    measurements, configurations : int
-        Number of measurements and of their configurations.
-    set_apart : int
-        Number of measurements that their file sets apart, so that they enter no curve.
-    lacks_tasks : bool
-        Whether the number of processes is unknown for a configuration.
-    """
+    """Some measurements in numbers."""
 
     measurements: int
     configurations: int
@@ -80,12 +70,6 @@ class MeasurementsFile:
     ----------
     name, content, file_format : str, bytes or Path, str
         Name, content and format of the file; a path stands for a large content.
-    system : str
-        The system of the measurements.
-    rows : sequence of Measurement
-        The measurements.
-    warnings : sequence of str
-        Warnings on the measurements, each once.
     """
 
     name: str
@@ -121,15 +105,7 @@ class MeasurementsFile:
 
 @dataclass(frozen=True, eq=False)
 class ExportFile:
-    """An export that is read from a file.
-
-    Attributes
-    ----------
-    name : str
-        Name of the file.
-    imports : mapping of Origin to list of (int, Measurement)
-        The imports in the export, with their repetitions.
-    """
+    """An export that is read from a file."""
 
     name: str
     imports: Mapping[Origin, list[Repetition]]
@@ -163,10 +139,6 @@ def read_file(
 
     Parameters
     ----------
-    path : str or Path
-        The file.
-    options : ImportOptions
-        Facts that the file may lack.
     name : str, optional
         The name of the file for the database and for errors; the path by default.
 

@@ -55,14 +55,10 @@ class ImportOptions:
 
     Attributes
     ----------
-    system : str or None
-        The system of the runs; an export knows its systems.
     io_nodes, tasks, nodes : int or None
         Facts about the runs. IOR does not know the number of I/O nodes, and may report wrong
         numbers of tasks and nodes (nodes that share a host name count as one). If each row of the
         file has a number of I/O nodes, `io_nodes` is ignored.
-    command : str or None
-        The IOR command line, for formats that lack it.
     progress : callable
         A function that returns the rows unchanged and shows how many have passed.
     warn : callable
@@ -84,8 +80,6 @@ class ResultFile:
 
     Attributes
     ----------
-    where : str
-        Name of the file, for errors.
     content : str or Path
         The text, or a regular file that has it and is read again each time.
     """
@@ -167,8 +161,6 @@ def read_measurements(
 
     Returns
     -------
-    file_format : str
-        Name of the format.
     measurements : list of Measurement
         The measurements; at least one.
 

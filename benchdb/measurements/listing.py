@@ -27,10 +27,6 @@ class SystemSummary:
 
     Attributes
     ----------
-    name : str
-        The name of the system.
-    imports : int
-        Number of imported files.
     newest : str or None
         Time of the newest import, ISO 8601.
     """
@@ -46,8 +42,6 @@ class MeasuredOn:
 
     Attributes
     ----------
-    system, engine : str
-        The system and the engine of the measurements.
     io_nodes : tuple of int
         Numbers of I/O nodes with measurements in use, ascending.
     repetitions, set_apart, before_change : int
@@ -69,10 +63,6 @@ class StoredConfiguration:
 
     Attributes
     ----------
-    id : int
-        The configuration's id in the database.
-    config : IorConfig
-        The configuration.
     measured : tuple of MeasuredOn
         Its measurements in numbers, ordered by system and engine.
     """
@@ -88,12 +78,8 @@ class StoredMeasurement:
 
     Attributes
     ----------
-    id, configuration_id : int
-        Ids of the measurement and of its configuration in the database.
     repetition : int
         Number of the repetition in its cell, from 0.
-    measurement : Measurement
-        The measurement.
     before_change : bool
         Whether it is from before the newest change of the system, and does not count.
     """
@@ -181,17 +167,7 @@ _PLACE_OF = select(*_PLACE).where(
 
 
 def systems_after(connection: Connection, after: str = "", limit: int = 100) -> list[SystemSummary]:
-    """List systems by name.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction.
-    after : str
-        The last name of the previous page.
-    limit : int
-        List at most this many systems.
-    """
+    """List systems by name."""
     names = [name for name in system_names(connection) if name > after][:limit]
     rows = connection.execute(_IMPORTS, {"names": names})
     found = {name: SystemSummary(name, count, newest) for name, count, newest in rows}
@@ -231,14 +207,10 @@ def configurations_after(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
     system : str, optional
         List only configurations that were measured on this system, with these measurements.
     after : int
         List only configurations with greater ids, for the next page.
-    limit : int
-        List at most this many configurations.
 
     Raises
     ------
@@ -259,8 +231,6 @@ def configuration_of(connection: Connection, config: IorConfig) -> tuple[StoredC
     ----------
     connection : Connection
         A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    config : IorConfig
-        A configuration of one operation.
 
     Raises
     ------
@@ -286,16 +256,8 @@ def measurements_after(
 
     Parameters
     ----------
-    connection : Connection
-        A connection in a transaction.
-    system : str
-        The name of the system.
-    configuration_id : int, optional
-        List only measurements of this configuration.
     after : int, optional
         List only measurements after the one with this id, for the next page.
-    limit : int
-        List at most this many measurements.
 
     Raises
     ------

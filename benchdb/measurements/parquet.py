@@ -19,13 +19,7 @@ _ROWS_OF_A_GROUP = 20_000
 
 
 def write_parquet(rows: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write rows with the columns of the export as Parquet.
-
-    Raises
-    ------
-    InputError
-        If pyarrow is not installed.
-    """
+    """Write rows with the columns of the export as Parquet."""
     pa, pq = _pyarrow(str(path))
     schema = pa.schema([(name, _type(pa, name)) for name in EXPORT_COLUMNS])
     rest = iter(rows)

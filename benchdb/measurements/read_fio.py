@@ -53,10 +53,6 @@ def fio_measurements(
     config : IorConfig
         The pattern that the jobs stand for. The operation, the number of processes and the bytes
         must agree with the JSON, except for the bytes of a run with a limited time.
-    io_nodes : int
-        Number of I/O nodes of the runs.
-    where : str
-        Name of the file, for errors.
 
     Returns
     -------

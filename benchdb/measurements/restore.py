@@ -37,15 +37,6 @@ _CHUNK = 10_000
 class Origin:
     """The first import of measurements.
 
-    Attributes
-    ----------
-    system : str
-        The name of the system.
-    file, sha256, format : str
-        Name, SHA-256 and format of the imported file.
-    imported_at : str
-        Time of the import, ISO 8601.
-
     Raises
     ------
     InputError
@@ -79,24 +70,6 @@ def restore(
     progress: Progress = silently,
 ) -> set[Origin]:
     """Store measurements under their first imports and repetitions.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    found : mapping of Origin to list of (int, Measurement)
-        Repetitions and measurements, from `benchdb.measurements.importers.read_export`.
-    file : str
-        Name of the export, for errors.
-    replace : bool
-        Replace all measurements that the database has of the same imports.
-    progress : callable
-        A function that returns the measurements unchanged and shows how many have passed.
-
-    Returns
-    -------
-    set of Origin
-        The imports that were stored. The database already has the measurements of the others.
 
     Raises
     ------

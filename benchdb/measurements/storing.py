@@ -60,20 +60,12 @@ class Measurement:
         Total bytes over the time of the slowest process; from 1e-9 to 1e15.
     bytes : int or None
         Number of bytes moved.
-    time_s : float or None
-        Time of the slowest process.
     started : str or None
         Start of the run, ISO 8601.
-    engine, engine_version : str, str or None
-        The benchmark program and its version.
-    command : str or None
-        The command line of the run as it was given.
     used : bool
         False if the file sets the measurement apart; it then enters no curve.
     note : str or None
         The reason why the measurement is set apart, or a warning of the benchmark.
-    campaign : str or None
-        The campaign of the run.
 
     Raises
     ------
@@ -140,10 +132,6 @@ def store(
     file, content, file_format : str, bytes or Path, str
         Name, content and format of the file; a path stands for a large content. A system stores a
         file with the same content once.
-    rows : iterable of Measurement
-        The measurements in the file.
-    replace : bool
-        Replace all measurements of an earlier import of the same file.
     progress : callable
         A function that returns the rows unchanged and shows how many have passed.
 

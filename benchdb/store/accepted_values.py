@@ -18,22 +18,7 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def check_text(name: str, text: str | None, most: int | Column[Any]) -> None:
-    """Reject a text that a column cannot hold.
-
-    Parameters
-    ----------
-    name : str
-        Name of the text, for the error.
-    text : str or None
-        The text; None is accepted.
-    most : int or Column
-        Largest number of characters, or the column.
-
-    Raises
-    ------
-    InputError
-        If the text is too long, or contains a NUL or half a character.
-    """
+    """Reject a text that a column cannot hold."""
     if text is None:
         return
     characters = most if isinstance(most, int) else longest(most)
@@ -49,37 +34,19 @@ def is_text(text: str | None) -> bool:
 
 
 def check_count(name: str, count: int | None, *, least: int = 0) -> None:
-    """Reject a number of things that is too small or needs more than 32 bits; None is accepted.
-
-    Raises
-    ------
-    InputError
-        The error uses `name`, the things in the plural.
-    """
+    """Reject a number of things that is too small or needs more than 32 bits; None is accepted."""
     if count is not None and not least <= count <= LARGEST_COUNT:
         raise InputError(f"{count} {name}, not from {least} to {LARGEST_COUNT}")
 
 
 def check_bandwidth(bandwidth_mib_s: float | None) -> None:
-    """Reject a bandwidth that is not from 1e-9 to 1e15 MiB/s; None is accepted.
-
-    Raises
-    ------
-    InputError
-        If the bandwidth is out of range or NaN.
-    """
+    """Reject a bandwidth that is not from 1e-9 to 1e15 MiB/s; None is accepted."""
     if bandwidth_mib_s is not None and not SLOWEST_MIB_S <= bandwidth_mib_s <= FASTEST_MIB_S:
         raise InputError(f"a bandwidth of {bandwidth_mib_s} MiB/s is not {BANDWIDTHS}")
 
 
 def check_share(name: str, share: float | None) -> None:
-    """Reject a share that is not from 0 to 1; None is accepted.
-
-    Raises
-    ------
-    InputError
-        If the share is out of range or NaN.
-    """
+    """Reject a share that is not from 0 to 1; None is accepted."""
     if share is not None and not 0 <= share <= 1:
         raise InputError(f"{name} is {share}, not from 0 to 1")
 

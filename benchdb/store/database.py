@@ -214,8 +214,6 @@ def transaction_on(location: str | Path | None, *, write: bool = False) -> Itera
     ----------
     location : str, path or None
         The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
-    write : bool
-        Whether the block writes.
     """
     with (
         opened_database(location, create=False) as database,

@@ -22,10 +22,6 @@ class NewFidelity:
         The configuration of the benchmark (see `benchdb.measurements.storing.pattern_of`).
     fidelity : float
         From 0 to 1, where 1 is the same I/O.
-    log : str
-        The log of the phase.
-    phase : int
-        The number of the phase in this log.
     aspects : str
         The compared properties as JSON; only the predictor reads it.
     """
@@ -60,10 +56,6 @@ def store_fidelities(connection: Connection, system: str, found: Iterable[NewFid
     ----------
     connection : Connection
         A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    system : str
-        The system for whose predictions they count.
-    found : iterable of NewFidelity
-        The comparisons of one run.
 
     Raises
     ------

@@ -19,8 +19,6 @@ class StoredModel:
 
     Attributes
     ----------
-    engine : str
-        The benchmark program of the measurements.
     state : str
         `state_of` the measurements when the model was fitted.
     fitted_at : str
@@ -67,13 +65,7 @@ def stored_model(connection: Connection, system: str, engine: str) -> StoredMode
 def stored_models(
     connection: Connection, system: str | None = None
 ) -> list[tuple[str, StoredModel]]:
-    """All models, or the models of one system, with the names of their systems.
-
-    Returns
-    -------
-    list of (str, StoredModel)
-        Sorted by the names of system and engine.
-    """
+    """All models, or the models of one system, with the names of their systems."""
     query, values = (_MODELS, {}) if system is None else (_OF_SYSTEM, {"system": system})
     rows = connection.execute(query, values)
     found = [(name, StoredModel(*columns)) for name, *columns in rows]
@@ -93,8 +85,6 @@ def store_model(
         The system and the engine of the measurements that the model was fitted to.
     state : str
         `state_of` these measurements, from the transaction that read them.
-    document : str
-        The model as JSON.
 
     Raises
     ------
@@ -121,8 +111,6 @@ def state_of(connection: Connection, system: str, engine: str) -> str:
     ----------
     connection : Connection
         A connection in a transaction. Measurements read in the same transaction have this state.
-    system, engine : str
-        The system and the engine of the measurements.
 
     Returns
     -------

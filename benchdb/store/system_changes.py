@@ -27,12 +27,8 @@ class SystemChange:
 
     Attributes
     ----------
-    system : str
-        Name of the system.
     since : str
         When the machine changed, ISO 8601 in UTC. Everything from before no longer counts.
-    why : str
-        The change in words.
     noted_at : str
         When the change was noted, ISO 8601 in UTC.
     """
@@ -133,8 +129,6 @@ def note_change(connection: Connection, system: str, *, since: str, why: str) ->
         Name of a system of the database. The change replaces the one that was noted before.
     since : str
         When the machine changed: a date or a time, ISO 8601; without a zone in UTC.
-    why : str
-        The change in words: one printable line.
 
     Raises
     ------

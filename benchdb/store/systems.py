@@ -91,13 +91,7 @@ def check_new_system(connection: Connection, name: str) -> None:
 
 
 def check_system_name(name: str) -> None:
-    """Reject a name that no database accepts.
-
-    Raises
-    ------
-    InputError
-        If the name cannot be printed and typed, or is too long.
-    """
+    """Reject a name that no database accepts."""
     if not name or name != " ".join(name.split()) or not name.isprintable():
         raise InputError(
             f"{name!r} is not a valid name of a system",

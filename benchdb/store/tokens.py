@@ -24,12 +24,8 @@ class Token:
 
     Attributes
     ----------
-    name : str
-        Name of the client that has the token.
     role : str
         One of `ROLES`.
-    created_at : str
-        Time when the token was created, ISO 8601 in UTC.
     revoked_at : str or None
         Time when the token was revoked, ISO 8601 in UTC; None if it was not.
     expires_at : str or None
@@ -101,25 +97,7 @@ def add_token(
 
 
 def revoke_token(connection: Connection, name: str) -> bool:
-    """Revoke a token; it can never become valid again.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    name : str
-        Name of the token.
-
-    Returns
-    -------
-    bool
-        False if the token was revoked before.
-
-    Raises
-    ------
-    UnknownNameError
-        If no token has this name.
-    """
+    """Revoke a token; it can never become valid again."""
     known = _known(connection, name) if name.isprintable() else None
     if known is None:
         names = [token.name for token in tokens(connection)]

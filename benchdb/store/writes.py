@@ -22,15 +22,9 @@ def write_line(by: str, kind: WriteKind, what: object, system: str | None = None
 
     Parameters
     ----------
-    by : str
-        "token NAME" or "command of USER".
-    kind : str
-        The kind of data.
     what : object
         The id of the run or outcome, the name of the file or of the token, the number of deleted
         rows, or the change of a system. It never names the user of a job, who may be deleted later.
-    system : str, optional
-        The system, if there is only one.
 
     Examples
     --------

@@ -23,10 +23,6 @@ class Service(Resources):
     ----------
     database : Engine
         Opened for each request; see `benchdb.store.database.existing_database`.
-    children : Children
-        Reads uploads, predicts and does other slow work, in separate processes.
-    thresholds : Thresholds
-        The numbers that checks of logs compare with.
     """
 
     database: Engine

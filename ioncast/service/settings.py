@@ -200,13 +200,7 @@ class Settings(Table):
         return self.explore if own is None or own.explore is None else own.explore
 
     def thresholds(self) -> Thresholds:
-        """Read the file `checks`.
-
-        Raises
-        ------
-        InputError
-            When the file cannot be used.
-        """
+        """Read the file `checks`."""
         return Thresholds() if self.checks is None else read_thresholds(self.checks)
 
 

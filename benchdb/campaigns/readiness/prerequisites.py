@@ -69,14 +69,8 @@ def problems_before(
 
     Parameters
     ----------
-    platform : Platform
-        The platform.
-    engine : str
-        The name of the engine.
     program : str or None
         Path or name of its program; None if it was not found.
-    cells : sequence of Cell
-        The cells that will run, at least one.
     warn : callable
         A function that is called with a sentence for each check that was not possible.
 

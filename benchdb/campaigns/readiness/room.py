@@ -23,13 +23,6 @@ _LIMITS_OF_FILE = (errno.EFBIG, errno.ENOSPC)
 def room_problems(platform: Platform, cells: Sequence[Cell]) -> list[InputError]:
     """Reasons why the test files of some cells would not fit into their folders.
 
-    Parameters
-    ----------
-    platform : Platform
-        The platform, whose folders this machine can reach.
-    cells : sequence of Cell
-        The cells that will run.
-
     Returns
     -------
     list of InputError

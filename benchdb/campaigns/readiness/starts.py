@@ -94,22 +94,6 @@ def launch_problems(
 
     A command before each run may start what the launcher needs and create the folder. With such a
     command, only a program that is missing is a problem.
-
-    Parameters
-    ----------
-    platform : Platform
-        The platform.
-    program : str or None
-        Path or name of the engine's program; None if it is not known.
-    cells : sequence of Cell
-        The cells that will run.
-    warn : callable
-        A function that is called with a sentence for a launcher that waits.
-
-    Returns
-    -------
-    list of InputError
-        The problems, each once.
     """
     found: dict[str, InputError] = {}
     for launch, cell in _launches(platform, cells).items():

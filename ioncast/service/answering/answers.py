@@ -29,14 +29,8 @@ class PreparedAnswer(NamedTuple):
 
     Attributes
     ----------
-    body : bytes
-        A JSON object with all fields except the decision's id.
     io_nodes : int or None
         The number of I/O nodes; 0 is direct access, None is no answer.
-    source : str
-        "history", "model" or "default".
-    why : str
-        The reason in words.
     """
 
     body: bytes
@@ -80,27 +74,13 @@ class PreparedGroup(NamedTuple):
 
     Attributes
     ----------
-    tasks : int
-        Number of processes.
-    nodes : int or None
-        Number of compute nodes.
-    application_id : int
-        Id of the application whose runs the answers rest on.
-    runs, size : str
-        The runs in words: "7 earlier runs", "64 processes on 4 nodes".
-    is_scaled : bool
-        Whether the runs had another size, and their phases were scaled to this one.
     points : sequence of str
         The expected bandwidth with each number of I/O nodes, as the inside of a JSON object.
-    io_nodes : sequence of int
-        The number of I/O nodes of each point.
     choices : sequence of Choice
         The decisions, from the one for the most available I/O nodes on; empty when nothing is
         known.
     unknown : str or None
         Why nothing is known, as a clause.
-    default : int or None
-        The site's number of I/O nodes for jobs that nothing is known about.
     """
 
     tasks: int
@@ -133,13 +113,6 @@ def answer(
 
     Parameters
     ----------
-    entry : sequence of PreparedGroup
-        The prepared answers.
-    says : str
-        Words for the properties that the job shares with the runs (see
-        `predictor.matching.same_application.Identity`).
-    tasks, nodes, available : int or None
-        Processes and compute nodes of the job, and the most I/O nodes that it may get.
     drawn : int
         A random number below 2³², which decides whether the job tries another number of I/O
         nodes; `NO_TRIAL` if it may not.
@@ -186,21 +159,7 @@ def default_answer(
     known: Iterable[str] = (),
     not_ready: str | None = None,
 ) -> PreparedAnswer:
-    """Make the answer for a job that no earlier run is known for.
-
-    Parameters
-    ----------
-    default : int or None
-        The site's number of I/O nodes for such jobs.
-    available : int, optional
-        The most I/O nodes that the job may get.
-    unheard_of : str, optional
-        The name of the system, if no run at all is known on it.
-    known : iterable of str
-        The systems with runs.
-    not_ready : str, optional
-        Why runs may be missing (`ioncast.service.answering.prepared.Reader.not_ready`).
-    """
+    """Make the answer for a job that no earlier run is known for."""
     which = f"on {unheard_of}" if unheard_of else "of this executable, user or job name"
     cause = f"no earlier run {which} is known"
     if not_ready:

@@ -105,8 +105,6 @@ class Untried(NamedTuple):
 
     Attributes
     ----------
-    io_nodes, chosen : int
-        The number, and the one that is chosen if enough are available.
     loss : float
         The share of the bandwidth that a job with it is expected to lose.
     gain : float
@@ -128,11 +126,6 @@ class Entries:
     """Prepared entries by system and key (see `predictor.matching.same_application.Identity`).
 
     They are kept as bytes: as objects, the entries of 10,000 applications take twice the memory.
-
-    Attributes
-    ----------
-    systems : set of str
-        The systems that have entries.
     """
 
     def __init__(self) -> None:
@@ -150,15 +143,7 @@ class Entries:
         return [PreparedGroup(*group) for group in marshal.loads(packed)]  # noqa: S302
 
     def update(self, documents: Mapping[int, bytes], rows: Iterable[tuple[str, str, int]]) -> None:
-        """Add or replace entries.
-
-        Parameters
-        ----------
-        documents : mapping of int to bytes
-            Packed entries by the number of the document.
-        rows : iterable of (str, str, int)
-            System, key and number of the document; several rows may share a document.
-        """
+        """Add or replace entries."""
         for system, key, document in rows:
             self._packed[f"{system}\0{key}"] = documents[document]
             self.systems.add(system)
@@ -180,18 +165,10 @@ class Reader:
 
     Attributes
     ----------
-    entries : Entries
-        All entries.
     tokens : dict of str to KnownToken
         Tokens by hash (see `benchdb.store.credentials.digest`).
-    pauses : dict of str to Pause
-        The pauses of decisions by system.
-    summaries : dict of str to Summary
-        The summaries by name.
     heartbeat : Heartbeat or None
         The keeper's sign of life; None until the file was read once.
-    is_importing : bool
-        Whether the demonstration's data are still being imported.
     """
 
     def __init__(self, path: Path) -> None:
@@ -209,18 +186,7 @@ class Reader:
         self._version = -1
 
     def keeper_state(self, now_s: float) -> KeeperState:
-        """Judge the keeper by its heartbeat.
-
-        Parameters
-        ----------
-        now_s : float
-            Seconds since 1970.
-
-        Returns
-        -------
-        str
-            "ok"; "late" when the heartbeat is older than `LATE_S`; "unseen" before the first one.
-        """
+        """Judge the keeper by its heartbeat."""
         if self.heartbeat is None:
             return "unseen"
         return "late" if self.heartbeat.at_s < now_s - LATE_S else "ok"
@@ -446,17 +412,7 @@ class Writer:
         return [(row[0], row[1], Untried(*row[2:])) for row in self._connection.execute(query)]
 
     def put_summary(self, name: str, value: object, at: str) -> None:
-        """Add or replace a summary.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        value : object
-            Plain values of JSON.
-        at : str
-            The time when it was made, in ISO 8601.
-        """
+        """Add or replace a summary."""
         # The earlier value may have names of users who are deleted.
         self._has_traces = True
         row = (name, json.dumps(value), at)

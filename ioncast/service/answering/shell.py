@@ -69,8 +69,6 @@ class Piece(NamedTuple):
     text : str
         The text without quotes. A variable keeps its ``$``. A command substitution, whose
         value is unknown, is ``$()``.
-    is_variable, is_quoted : bool
-        A variable without quotes can become several words.
     """
 
     text: str
@@ -86,8 +84,6 @@ def simple_commands(script: str, work: Work) -> Iterator[list[Word]]:
 
     Parameters
     ----------
-    script : str
-        Any text; wrong syntax is read as well as possible.
     work : Work
         The most that reading may cost. The script ends where this is spent.
 

@@ -39,13 +39,7 @@ def spool_folder(state: str | Path) -> Path:
 
 
 def check_writable(state: Path) -> None:
-    """Write a file without a name in a state folder.
-
-    Raises
-    ------
-    OSError
-        When that fails, for example because the disk is full or read-only.
-    """
+    """Write a file without a name in a state folder."""
     with tempfile.TemporaryFile(dir=state, buffering=0) as file:
         if file.write(bytes(_WRITABLE_BYTES)) < _WRITABLE_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -94,13 +94,7 @@ def get_job(job_id: str, query: JobQuery) -> JobAnswer:
 
 
 def explained_job(job_id: str, system: str | None, limit: int = MOST_ENTRIES) -> JobAnswer:
-    """Read the entries of a job, and put them in words.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database knows nothing about the job.
-    """
+    """Read the entries of a job, and put them in words."""
     with transaction(service().database) as connection:
         found = entries_of_job(connection, job_id, system=system, limit=limit + 1)
     return JobAnswer(

@@ -46,14 +46,10 @@ class Requests(NamedTuple):
 
     Attributes
     ----------
-    endpoint : str
-        The endpoint.
     status : int
         The status; 0 for all that have no series of their own.
     buckets : list of float
         How many requests took at most the time of each of `BUCKETS_S`, and how many there were.
-    seconds : float
-        The sum of their times.
     """
 
     endpoint: str

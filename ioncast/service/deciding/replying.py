@@ -79,13 +79,7 @@ def ask(of: Resources, request: Request) -> Response:
 
 
 def ask_with_script(of: Resources, request: Request) -> Response:
-    """Answer a question by POST, which may have a job script.
-
-    Raises
-    ------
-    RequestError
-        When the token or the question cannot be used.
-    """
+    """Answer a question by POST, which may have a job script."""
     authorise("scheduler", of, request)
     if request.mimetype != JSON:
         raise wrong_type(request, [JSON])
@@ -102,12 +96,6 @@ def find(
 
     Parameters
     ----------
-    of : Resources
-        The prepared answers and the settings.
-    question : Question
-        The job.
-    executables : sequence of str or None
-        The programs that the job may run.
     drawn : int
         As in `ioncast.service.answering.answers.answer`.
     """

@@ -29,21 +29,7 @@ class Counts(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """The resources of a process that answers schedulers.
-
-    Attributes
-    ----------
-    settings : Settings
-        The site's settings.
-    prepared : Reader
-        Prepared answers, tokens and summaries.
-    spool : SpoolWriter
-        Writes the decisions.
-    counts : Counts
-        Counts requests and decisions.
-    limiter : FixedWindowRateLimiter
-        Counts the requests of each client.
-    """
+    """The resources of a process that answers schedulers."""
 
     settings: Settings
     prepared: Reader

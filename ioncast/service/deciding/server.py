@@ -52,8 +52,6 @@ class Orders(BaseModel):
     ----------
     parent : int
         Id of the process that starts it; when that ends, it ends too.
-    sockets : list of int
-        Descriptors of the sockets on which clients connect.
     counts : int
         Descriptor of the memory for counts, from `ioncast.service.deciding.counts.new_memory`.
     settings : Settings

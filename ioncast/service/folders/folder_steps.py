@@ -19,11 +19,6 @@ class StateFolderStep:
     ----------
     state : str
         The state folder; its spool may be a link (`ioncast.service.folders.usable_state`).
-
-    Attributes
-    ----------
-    is_writable : bool
-        Whether the last attempt to write succeeded.
     """
 
     def __init__(self, state: str) -> None:
@@ -31,13 +26,7 @@ class StateFolderStep:
         self.is_writable = True
 
     def step(self, _clock: ClockCheck) -> None:
-        """Write to the folder.
-
-        Raises
-        ------
-        BusyError
-            When that fails.
-        """
+        """Write to the folder."""
         self.is_writable = False
         try:
             check_writable(self._spool.resolve().parent)

@@ -10,18 +10,7 @@ from ioncast.service.settings import Settings
 
 
 def is_known(settings: Settings) -> bool:
-    """Tell whether a service with this state folder has used this database before.
-
-    Parameters
-    ----------
-    settings : Settings
-        The service's settings.
-
-    Raises
-    ------
-    OSError
-        When the folder cannot be read.
-    """
+    """Tell whether a service with this state folder has used this database before."""
     try:
         return _note(settings).read_bytes() == _digest(settings)
     except FileNotFoundError:
@@ -29,18 +18,7 @@ def is_known(settings: Settings) -> bool:
 
 
 def remember(settings: Settings) -> None:
-    """Note that this state folder has used this database.
-
-    Parameters
-    ----------
-    settings : Settings
-        The service's settings.
-
-    Raises
-    ------
-    OSError
-        When the folder cannot be written.
-    """
+    """Note that this state folder has used this database."""
     note = _note(settings)
     new = note.with_name(f"{note.name}.{os.getpid()}")
     new.write_bytes(_digest(settings))

@@ -18,18 +18,7 @@ _IN_MEMORY = "/dev/shm"  # noqa: S108
 
 @contextmanager
 def locked_folder(*, in_memory: bool = False) -> Iterator[Path]:
-    """Make a folder, and remove it afterwards; if this process is killed, others remove it.
-
-    Parameters
-    ----------
-    in_memory : bool
-        Whether the folder should be in memory, if this user may make one there.
-
-    Raises
-    ------
-    OSError
-        When it cannot be made.
-    """
+    """Make a folder, and remove it afterwards; if this process is killed, others remove it."""
     owner = os.getpid()
     folder, lock = _made(_IN_MEMORY if in_memory and os.access(_IN_MEMORY, os.W_OK) else None)
     try:

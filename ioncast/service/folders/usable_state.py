@@ -22,11 +22,6 @@ def usable_state(state: str) -> Iterator[str]:
 
     If the given one cannot be written, it is a folder in memory with the last prepared answers.
     Decisions are then lost until the given one can be written.
-
-    Parameters
-    ----------
-    state : str
-        The site's state folder, which exists.
     """
     folder = Path(state).absolute()
     try:

@@ -37,15 +37,6 @@ def authorise(role: Role | None, of: Resources, request: Request) -> None:
     role : str or None
         The role that is needed; None needs no token. Reading needs no token when `reading` is
         "open". A wrong token is still rejected, so that its owner notices.
-    of : Resources
-        The tokens that are known, and the limits.
-    request : Request
-        The request.
-
-    Raises
-    ------
-    RequestError
-        401 without a valid token, 403 when the role is too low, 429 after too many wrong tokens.
     """
     header = request.headers.get("Authorization")
     needs_none = role is None or (role == "reader" and of.settings.reading == "open")
@@ -71,13 +62,7 @@ def authorise(role: Role | None, of: Resources, request: Request) -> None:
 
 
 def limit_client(of: Resources, request: Request) -> None:
-    """Reject a client that sends too many requests; a unix socket has no limit.
-
-    Raises
-    ------
-    RequestError
-        429, with the seconds to wait.
-    """
+    """Reject a client that sends too many requests; a unix socket has no limit."""
     client = request.remote_addr
     if client and not of.limiter.hit(of.requests, "requests", client):
         _refuse(of, of.requests, "requests", client)
@@ -88,11 +73,6 @@ def reject_other_origins(request: Request) -> None:
 
     Browsers say it in `Sec-Fetch-Site`, but only over https and to this machine; otherwise
     `Origin` has the site of the page. A request with neither comes from another program.
-
-    Raises
-    ------
-    RequestError
-        403 for a page of another site; another port of this host is another site, too.
     """
     fetched = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get("Origin")
@@ -190,13 +170,7 @@ def _refuse(of: Resources, limit: RateLimitItem, *key: str) -> None:
 def with_session(
     response: _Response, token_sha256: str, of: Resources, request: Request
 ) -> _Response:
-    """Give a browser a session.
-
-    Raises
-    ------
-    BusyError
-        When the state folder cannot be written.
-    """
+    """Give a browser a session."""
     response.set_cookie(
         COOKIE,
         sessions.begin(of.settings.state, token_sha256),
@@ -209,13 +183,7 @@ def with_session(
 
 
 def without_session(response: _Response, of: Resources, request: Request) -> _Response:
-    """End the session of a browser, and delete its cookie.
-
-    Raises
-    ------
-    BusyError
-        When the state folder cannot be written.
-    """
+    """End the session of a browser, and delete its cookie."""
     if session := request.cookies.get(COOKIE):
         sessions.end(of.settings.state, session)
     response.delete_cookie(COOKIE)

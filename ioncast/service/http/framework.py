@@ -48,14 +48,10 @@ class Operation:
 
     Attributes
     ----------
-    summary : str
-        One line; the view's docstring is the description.
     role : str or None
         The role that is needed; None for everybody, even when reading is closed.
     query, body, form : type of Given or None
         The request's parameters, JSON and multipart fields.
-    files : mapping of str to str
-        The form's files: a description by field.
     many_files : int
         The most files that a field may have.
     answers : mapping of int to type, str or None

@@ -32,13 +32,7 @@ class Given(BaseModel):
 
 
 def checked_query(model: type[_Model], environ: WSGIEnvironment) -> _Model:
-    """Check the parameters of a request.
-
-    Raises
-    ------
-    RequestError
-        With the names of the parameters that cannot be used.
-    """
+    """Check the parameters of a request."""
     return checked_texts(model, "query", parameters(environ["QUERY_STRING"]))
 
 
@@ -70,13 +64,7 @@ def checked_texts(model: type[_Model], place: str, values: Iterable[tuple[str, s
 
 
 def checked_json(model: type[_Model], text: bytes) -> _Model:
-    """Check JSON.
-
-    Raises
-    ------
-    RequestError
-        With the names of the fields that cannot be used.
-    """
+    """Check JSON."""
     try:
         return model.model_validate_json(text, strict=True)
     except ValidationError as error:

@@ -51,12 +51,6 @@ def cut(
 
     Parameters
     ----------
-    rows : sequence
-        At most one more than `limit`; the one more shows that another page follows.
-    limit : int
-        The number of rows of a page.
-    last : callable
-        Gives the value of `after` for the next page, from this page's last row.
     path : str, optional
         The address of the list with its parameters; by default the request's own. An answer
         that contains the first page of another list needs it.

@@ -26,23 +26,6 @@ def begin(state: str, token_sha256: str) -> str:
     """Begin a session; remove the oldest of too many of this token.
 
     A session that is too old is only rejected, because the clock may be wrong.
-
-    Parameters
-    ----------
-    state : str
-        The state folder.
-    token_sha256 : str
-        The hash of a valid token.
-
-    Returns
-    -------
-    str
-        The value of the cookie.
-
-    Raises
-    ------
-    BusyError
-        When the state folder cannot be written.
     """
     session = secrets.token_urlsafe(_RANDOM_BYTES)
     path = _path(state, session)
@@ -70,13 +53,7 @@ def token_of(state: str, session: str) -> str | None:
 
 
 def end(state: str, session: str) -> None:
-    """End a session; its cookie is worth nothing afterwards.
-
-    Raises
-    ------
-    BusyError
-        When the state folder cannot be written.
-    """
+    """End a session; its cookie is worth nothing afterwards."""
     try:
         _path(state, session).unlink(missing_ok=True)
     except OSError as error:

@@ -31,13 +31,7 @@ _CHUNK_BYTES = 1 << 20
 
 @contextmanager
 def uploaded(field: str) -> Iterator[list[Upload]]:
-    """Write all files of a field of the form to files that other processes can read.
-
-    Raises
-    ------
-    BusyError
-        When the disk has no room for them.
-    """
+    """Write all files of a field of the form to files that other processes can read."""
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(locked_folder())
@@ -78,23 +72,11 @@ def content_of(
 ) -> tuple[TraceContent, NewInsights | IoncastError | RuntimeError]:
     """Read the Darshan logs of a run once, in a process of its own.
 
-    Parameters
-    ----------
-    nodes : int or None
-        The number of compute nodes; by default the one that the logs name.
-
-    Returns
-    -------
-    (TraceContent, NewInsights or exception)
-        The content for the history; and the insights, or the reason for their failure.
-
     Raises
     ------
     InputError
         When a log cannot be used, or the logs are not of one run; the error has the client's
         names of the files.
-    BusyError
-        When too many logs are being read.
     """
     of = service()
     seconds = of.children.limits.seconds, insights_limit_s()

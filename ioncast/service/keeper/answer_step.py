@@ -46,16 +46,6 @@ class AnswerStep:
 
     Parameters
     ----------
-    settings : Settings
-        The site's settings.
-    database : Engine
-        The database.
-    file : StateFile
-        The file that gets the answers.
-    progress : Progress
-        The state of the database that answers were prepared from.
-    wanted : WantedSizes
-        Sizes to prepare besides those of runs.
     is_stopping : callable
         Tells whether the keeper must end; the step ends early then.
     """

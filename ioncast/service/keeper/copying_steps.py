@@ -23,15 +23,7 @@ _LOG = logging.getLogger("ioncast.keeper")
 
 
 class TokenStep:
-    """Copies hashes of tokens from the database to the state file; warns before one expires.
-
-    Parameters
-    ----------
-    database : Engine
-        The database.
-    file : StateFile
-        The file that workers read.
-    """
+    """Copies hashes of tokens from the database to the state file; warns before one expires."""
 
     def __init__(self, database: Engine, file: StateFile) -> None:
         self._database = database
@@ -63,15 +55,7 @@ class TokenStep:
 
 
 class PauseStep:
-    """Copies pauses of decisions from the database to the state file.
-
-    Parameters
-    ----------
-    database : Engine
-        The database.
-    file : StateFile
-        The file that workers read.
-    """
+    """Copies pauses of decisions from the database to the state file."""
 
     def __init__(self, database: Engine, file: StateFile) -> None:
         self._database = database

@@ -29,10 +29,6 @@ class Count:
 
     Parameters
     ----------
-    system : str
-        The system's name.
-    now : datetime
-        The time, with its zone.
     stale_after_s : float
         As in `benchdb.measurements.coverage.coverage`.
     """

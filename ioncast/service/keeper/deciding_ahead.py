@@ -62,12 +62,8 @@ class Decided(NamedTuple):
     implausible : int
         Number of bandwidths that did not correct the prediction (see
         `predictor.learning.plausible`).
-    is_corrected : bool
-        Whether runs of the application corrected the prediction.
     p90_mib_s : float
         The highest p90 of the points; 0 without points.
-    untried : Untried or None
-        The number that is most worth trying, if the service tries none itself.
     """
 
     points: tuple[str, ...]
@@ -97,17 +93,9 @@ def decide_all(
 
     Parameters
     ----------
-    found : Prediction
-        The prediction of the variant with the most weight.
-    policy : Policy
-        The site's policy.
-    share : float
-        The share of this variant in the weights of all runs.
     others : sequence of OtherVariant
         The other variants. Where one gets the same number, its share counts too: it does not matter
         then which of them the job is.
-    explore : float
-        The mean share of the bandwidth that trying other numbers may cost.
     """
     choice = found.choice
     chosen = () if choice.unknown else tuple(_chosen(choice, policy))

@@ -19,19 +19,7 @@ _LOG = logging.getLogger("ioncast.keeper")
 
 
 class DecisionStep:
-    """Stores decisions, and notes the sizes of jobs that no prepared answer was for.
-
-    Parameters
-    ----------
-    database : Engine
-        The database.
-    spool : Path
-        The folder of the workers' files.
-    wanted : WantedSizes
-        Gets the sizes.
-    pend : callable
-        Gets the ids of applications that must be prepared for new sizes.
-    """
+    """Stores decisions, and notes the sizes of jobs that no prepared answer was for."""
 
     def __init__(
         self,

@@ -31,14 +31,8 @@ class Drained:
 
     Attributes
     ----------
-    rows : tuple of DecisionRow
-        The decisions.
-    unusable : tuple of str
-        For each line that is not a decision: the file, and what is wrong.
     places : mapping of str to int
         The end of the lines that were read, in bytes, by file.
-    gone : tuple of str
-        Files that were deleted after they were read.
     """
 
     rows: tuple[DecisionRow, ...]
@@ -53,8 +47,6 @@ class Drain:
 
     Parameters
     ----------
-    folder : Path
-        The spool.
     places : dict of str to int
         How far files were read before a restart, as `Drained` has it; it may name other files.
     """
@@ -70,16 +62,6 @@ class Drain:
         """Read the new lines; after the block they are blanked, and ended files are deleted.
 
         If the block raises, the next batch reads the same lines again.
-
-        Parameters
-        ----------
-        now_s : float
-            Seconds since 1970.
-
-        Raises
-        ------
-        OSError
-            When the spool cannot be read.
         """
         rows: list[DecisionRow] = []
         unusable: list[str] = []

@@ -22,15 +22,7 @@ _LOG = logging.getLogger("ioncast.keeper")
 
 
 class ExpiringTable:
-    """A table, and how long its rows stay.
-
-    Parameters
-    ----------
-    rows : Expiring
-        The table.
-    days : int
-        How many days its rows stay.
-    """
+    """A table, and how long its rows stay."""
 
     def __init__(self, rows: Expiring, days: int) -> None:
         self._rows = rows

@@ -33,13 +33,6 @@ class ExpiryStep:
     Nothing that was deleted comes back, and the wall clock may be wrong. After a jump of the wall
     clock nothing expires by age until the clock was steady for a day. `ExpiringTable` has the rule
     for all other times.
-
-    Parameters
-    ----------
-    settings : Settings
-        How long data stay.
-    database : Engine
-        The database.
     """
 
     def __init__(self, settings: Settings, database: Engine) -> None:

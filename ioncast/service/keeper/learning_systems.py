@@ -21,13 +21,6 @@ class Learning:
     """Learns changed systems in a thread, one after the other.
 
     Fitting a model takes seconds, in which the keeper's other steps go on.
-
-    Parameters
-    ----------
-    database : Engine
-        The database.
-    systems : KnownSystems
-        Gets everything that is learned.
     """
 
     def __init__(self, database: Engine, systems: KnownSystems) -> None:

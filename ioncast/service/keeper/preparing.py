@@ -221,23 +221,8 @@ class Preparing:
 
     Parameters
     ----------
-    connection : Connection
-        The connection in the transaction.
-    settings : Settings
-        The site's settings.
-    systems : KnownSystems
-        Shared by all transactions.
-    wanted : mapping of int to sequence of Wanted
-        Sizes that schedulers asked for, by application, the newest last.
-    several : int
-        How many applications will be prepared.
     done : set of (str, str)
         Systems and keys of entries that are prepared already; they are not prepared again.
-
-    Attributes
-    ----------
-    done : set of (str, str)
-        The same with the entries that this object prepared.
     """
 
     def __init__(
@@ -263,13 +248,7 @@ class Preparing:
         self._groups: dict[tuple[object, ...], tuple[PreparedGroup, Untried | None] | None] = {}
 
     def prepare(self, application_id: int) -> Prepared:
-        """Prepare the entries of all identities that an application's runs have.
-
-        Raises
-        ------
-        UnknownNameError
-            When the application does not exist.
-        """
+        """Prepare the entries of all identities that an application's runs have."""
         if len(self._phases) > _MOST_REMEMBERED:
             self._runs, self._phases, self._groups = {}, {}, {}
         of = application(self._connection, application_id).application

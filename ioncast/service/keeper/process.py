@@ -60,18 +60,7 @@ class Step(Protocol):
 
 
 class Keeper:
-    """Attempts each step once a second; one keeper is enough for a state folder.
-
-    Parameters
-    ----------
-    settings : Settings
-        The site's settings.
-
-    Attributes
-    ----------
-    is_stopping : bool
-        Set it to end the current step early and to skip the others.
-    """
+    """Attempts each step once a second; one keeper is enough for a state folder."""
 
     def __init__(self, settings: Settings) -> None:
         self.is_stopping = False
@@ -107,13 +96,7 @@ class Keeper:
         return self._answers.is_behind
 
     def round(self, wall_s: float, boot_s: float) -> None:
-        """Attempt each step once, then write the heartbeat; no failure ends the keeper.
-
-        Parameters
-        ----------
-        wall_s, boot_s : float
-            Seconds since 1970 and since boot, read one right after the other.
-        """
+        """Attempt each step once, then write the heartbeat; no failure ends the keeper."""
         begun = self._clock or ClockCheck.begin(wall_s, boot_s)
         self._clock = clock = begun.step(wall_s, boot_s)
         self._file.close_if_lost()

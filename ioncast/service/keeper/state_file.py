@@ -9,13 +9,7 @@ from ioncast.service.settings import Settings
 
 
 class StateFile:
-    """The file of prepared answers: opened when a step needs it, and again after a failure.
-
-    Parameters
-    ----------
-    settings : Settings
-        The site's settings.
-    """
+    """The file of prepared answers: opened when a step needs it, and again after a failure."""
 
     def __init__(self, settings: Settings) -> None:
         self.database = str(settings.database)
@@ -36,13 +30,7 @@ class StateFile:
 
     @property
     def writer(self) -> Writer:
-        """The open file.
-
-        Raises
-        ------
-        sqlite3.Error, OSError
-            When it cannot be opened.
-        """
+        """The open file."""
         if self._writer is None:
             self._writer = Writer(self._path)
             # The answers in it were prepared from another database.

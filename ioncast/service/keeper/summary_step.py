@@ -40,17 +40,7 @@ _MOST_NAMED = 10
 
 
 class SummaryStep:
-    """Writes summaries into the state file, once a minute if anything changed.
-
-    Parameters
-    ----------
-    database : Engine
-        The database.
-    file : StateFile
-        The file that workers read.
-    progress : Progress
-        Knows which measurements changed.
-    """
+    """Writes summaries into the state file, once a minute if anything changed."""
 
     def __init__(self, database: Engine, file: StateFile, progress: Progress) -> None:
         self._database = database

@@ -12,13 +12,7 @@ from ioncast.service.keeper.state_file import StateFile
 
 
 class WantedSizes:
-    """The newest sizes that were asked for, by application, kept in the state file.
-
-    Parameters
-    ----------
-    file : StateFile
-        The file, which the last keeper left the sizes in.
-    """
+    """The newest sizes that were asked for, by application, kept in the state file."""
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
@@ -31,18 +25,7 @@ class WantedSizes:
         return self._by_application
 
     def add(self, rows: Iterable[DecisionRow]) -> list[int]:
-        """Add the sizes of decisions that no runs of this size could answer.
-
-        Parameters
-        ----------
-        rows : iterable of DecisionRow
-            Any decisions.
-
-        Returns
-        -------
-        list of int
-            Ids of the applications that have a new size.
-        """
+        """Add the sizes of decisions that no runs of this size could answer."""
         new = []
         for row in rows:
             if row.source != "model" or row.application_id is None or row.tasks is None:

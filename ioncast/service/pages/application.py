@@ -58,26 +58,16 @@ class ApplicationShown:
 
     Attributes
     ----------
-    summary : ApplicationSummary
-        The application.
-    runs : list of Run
-        A page of its runs, newest first.
     following : int or None
         Id of the run before which the next page begins; None on the last page.
     run : Run or None
         The run whose phases are shown; None without runs.
     much_faster : Run or None
         The fastest of `runs` with as many processes as `run`, if it was more than 20 % faster.
-    decisions, outcomes : list
-        The newest ones, newest first.
     answer : AnswerShown or None
         The scheduler's answer for a job like the newest run; None until it is prepared.
     prediction : PredictionShown or None
         The prediction from the shown run alone; None if it is impossible.
-    problem : str or None
-        The reason why nothing is predicted.
-    timeline : Figure or None
-        The phases of the run, if nothing is predicted.
     phases : tuple of PhaseRow
         The same phases as a table; of many phases, the slowest.
     slowest : str
@@ -88,8 +78,6 @@ class ApplicationShown:
         The same bandwidths drawn, if nothing is predicted.
     causes : CausesShown or None
         The causes of slow I/O of the run; None without runs.
-    insights : InsightsShown or str
-        The insights into the run, or the reason why it has none.
     """
 
     summary: ApplicationSummary
@@ -114,24 +102,7 @@ class ApplicationShown:
 def read_application(
     application_id: int, *, run_id: int | None, before: int | None
 ) -> ApplicationShown:
-    """Read an application with its newest runs, and predict from one of them.
-
-    Parameters
-    ----------
-    application_id : int
-        Id of the application.
-    run_id : int, optional
-        Id of the run to show; by default the newest.
-    before : int, optional
-        Id of a run; the page of runs begins with the next older one.
-
-    Raises
-    ------
-    UnknownNameError
-        When the application, or that run of it, does not exist.
-    DatabaseError
-        When the database does not answer.
-    """
+    """Read an application with its newest runs, and predict from one of them."""
     with transaction(service().database) as connection:
         summary = application(connection, application_id)
         runs = runs_of(connection, application_id, before=before, limit=_RUNS + 1)

@@ -39,8 +39,6 @@ class Heading:
         The list in the order of this column; in the other direction if it has this order already.
     state : str or None
         The direction as `aria-sort` names it; None if the list has another order.
-    arrow : str
-        The direction as a sign.
     """
 
     address: str
@@ -54,21 +52,15 @@ class ApplicationList:
 
     Attributes
     ----------
-    found : list of ApplicationSummary
-        The applications on the page.
     total, first, last : int
         The number of applications on all pages, and the places of this page's first and last one.
     filters : mapping of str to str
         The values of `search`, `user` and `system`; empty texts do not filter.
     sort, order : str or None
         The order that was asked for; None for the usual one.
-    headings : mapping of str to Heading
-        By name of the order.
     links : mapping of str to str or None
         The addresses of the "first", "previous", "next" and "last" page; None if this is that
         page.
-    systems : list of str
-        The names of all systems.
     """
 
     found: list[ApplicationSummary]

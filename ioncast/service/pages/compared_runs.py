@@ -49,8 +49,6 @@ class PropertyRow:
 
     Attributes
     ----------
-    name : str
-        Its name.
     texts : tuple of (str, str)
         The values with units; the second one is `Marked` if it differs.
     ratio : str
@@ -78,12 +76,8 @@ class TableCompared:
 
     Attributes
     ----------
-    title : str
-        Its heading.
     rows : tuple of Texts
         The columns "layer" and "characteristic", and one for each of `NAMES`.
-    different : int
-        The number of values that differ.
     """
 
     title: str
@@ -93,15 +87,7 @@ class TableCompared:
 
 @dataclass(frozen=True)
 class FindingOfOne:
-    """A finding that one run has.
-
-    Attributes
-    ----------
-    shown : FindingShown
-        The finding.
-    not_checked : str or None
-        The reason why the other run was not checked for it.
-    """
+    """A finding that one run has."""
 
     shown: FindingShown
     not_checked: str | None
@@ -125,12 +111,6 @@ class InsightsCompared:
         The largest differences of the second run to the first one, the largest first.
     alone : tuple of (list of FindingOfOne, list of FindingOfOne)
         The findings that only the first run has, and those that only the second one has.
-    both : list of FindingInBoth
-        The other findings.
-    tables : list of TableCompared
-        The tables side by side.
-    notes : list of str
-        Sentences about data that are missing, and about versions.
     """
 
     differences: list[str]
@@ -146,26 +126,14 @@ class RunsCompared:
 
     Attributes
     ----------
-    application : Application
-        The application.
     runs : tuple of (Run, Run)
         The runs; the second one is compared with the first one.
     headline : str
         A sentence about their bandwidths, and one more if any is implausible.
-    implausible : tuple of (bool, bool)
-        Whether the bandwidth of each run is implausible.
-    properties : list of PropertyRow
-        The properties that are known without insights.
-    insights : InsightsCompared or str
-        The insights, or the reason why they are not compared.
     timeline : Figure or None
         The phases of both; None if no run has phases.
     phases : tuple of (tuple of PhaseRow, tuple of PhaseRow)
         The same phases; of many phases, the slowest.
-    bandwidths : Figure
-        Bandwidths by kind of I/O.
-    kinds : list of KindRow
-        The same bandwidths.
     """
 
     application: Application
@@ -181,15 +149,7 @@ class RunsCompared:
 
 
 def read_comparison(application_id: int, run_id: int | None, other_id: int | None) -> RunsCompared:
-    """Read two runs of an application, and compare the second with the first.
-
-    Raises
-    ------
-    UnknownNameError
-        When the application does not have two such runs.
-    DatabaseError
-        When the database does not answer.
-    """
+    """Read two runs of an application, and compare the second with the first."""
     if run_id is None or other_id is None or run_id == other_id:
         raise UnknownNameError(
             f"the address does not name two runs of application {application_id}",

@@ -143,13 +143,7 @@ def _lanes(phases: Phases) -> dict[str, list[tuple[int, Mapping[str, Any]]]]:
 
 
 def bandwidths_figure(bandwidths: Mapping[str, Mapping[str, float | None]]) -> Figure:
-    """Draw bandwidths of runs beside each other.
-
-    Parameters
-    ----------
-    bandwidths : mapping of str to mapping of str to float or None
-        For each run by its name, bandwidths in MiB/s by kind of I/O; None draws no bar.
-    """
+    """Draw bandwidths of runs beside each other."""
     kinds = list(dict.fromkeys(kind for of_run in bandwidths.values() for kind in of_run))
     traces: list[Trace] = [
         {

@@ -59,15 +59,7 @@ MENU = (
 
 
 def register(pages: Blueprint, public: frozenset[str]) -> None:
-    """Add access control, error pages and the filters of templates to pages.
-
-    Parameters
-    ----------
-    pages : Blueprint
-        The pages.
-    public : frozenset of str
-        Endpoints that need no token.
-    """
+    """Add access control, error pages and the filters of templates to pages."""
 
     @pages.before_request
     def guard() -> Response | None:

@@ -39,18 +39,8 @@ class Described:
 
     Attributes
     ----------
-    method, path, summary, text : str
-        The operation and its description.
-    key : str
-        The operation's id, which is its anchor on the page.
     role : str or None
         The role that is needed; None for everybody.
-    fields : tuple of Field
-        Parameters and fields of the request.
-    answers : tuple of (str, str)
-        Statuses with their meanings.
-    curl : str
-        An example as a command line.
     """
 
     method: str

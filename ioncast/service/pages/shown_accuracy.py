@@ -40,14 +40,8 @@ class Accuracy:
 
     Attributes
     ----------
-    found : ErrorsSoFar
-        The errors in detail.
-    compared : tuple of Judged
-        The outcomes with an expectation.
     error, inside, regret : float or None
         The mean error, the share of outcomes inside their intervals, and the mean regret.
-    drift : tuple of Drift
-        Drift by system and kind of I/O, drifted kinds first.
     """
 
     found: ErrorsSoFar
@@ -69,8 +63,6 @@ class Glance:
 
     Attributes
     ----------
-    outcomes : int
-        The number of outcomes with an expectation.
     error, inside : float or None
         As in `Accuracy`.
     drift : tuple of mapping
@@ -108,13 +100,7 @@ class ErrorsDrawn:
 
 
 def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
-    """Compute the errors of the newest outcomes.
-
-    Parameters
-    ----------
-    newest : sequence of JoinedOutcome
-        The newest outcomes in the order of their reports.
-    """
+    """Compute the errors of the newest outcomes."""
     found = errors_so_far(newest)
     compared = tuple(each for each in found.judged if each.error is not None)
     return Accuracy(

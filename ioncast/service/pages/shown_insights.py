@@ -44,12 +44,8 @@ class FindingShown:
         Its importance, or its level if it costs no time; the style of this tag, and its meaning.
     record : mapping
         The finding, as `ioncast check --format json` has it.
-    files_said : str
-        The number of its files, and how many of them are listed.
     advice : tuple of (str, tuple of (str, str))
         A sentence, and for each library its name and an example.
-    details : tuple of str
-        Sentences about its source, its thresholds and its ranks.
     """
 
     tag: str
@@ -67,8 +63,6 @@ class TableShown:
 
     Attributes
     ----------
-    title : str
-        Its heading.
     rows : tuple of tuple of str
         For each characteristic its layer, name, value, share and note.
     """
@@ -79,23 +73,7 @@ class TableShown:
 
 @dataclass(frozen=True)
 class InsightsShown:
-    """Insights into a run, apart from its findings.
-
-    Attributes
-    ----------
-    facts : mapping of str to str
-        The job, as names and texts.
-    tables : tuple of TableShown
-        The characterisation.
-    not_recorded : list of str
-        Sentences about facts that no log has.
-    figures : tuple of Drawn
-        The sizes of requests, the time by layer, the files and the processes.
-    unknown : mapping of str to str
-        The reasons why checks were not evaluated, with the codes of these checks.
-    notes : list of str
-        Sentences about data that are missing.
-    """
+    """Insights into a run, apart from its findings."""
 
     facts: Mapping[str, str]
     tables: tuple[TableShown, ...]

@@ -65,10 +65,6 @@ class PhaseRow:
 
     Attributes
     ----------
-    number : int
-        The phase's number in the job.
-    kind : str
-        The kind of I/O in words.
     record : mapping
         The phase as `ioncast phases --format json` prints it.
     requests : tuple of (int, float)
@@ -100,12 +96,6 @@ class MatchedRow:
 
     Attributes
     ----------
-    kind : str
-        The kind of I/O in words.
-    phases : tuple of int
-        The numbers of the phases.
-    match : Matched
-        The match with the largest distance among these phases.
     observed_mib_s, expected_mib_s : float or None
         The phases' bytes over the time that they took in the run, and over the expected time.
     share : float or None
@@ -133,12 +123,6 @@ class AnswerShown:
 
     Attributes
     ----------
-    headline : str
-        The decision in words.
-    expected : str or None
-        The expected bandwidth in words.
-    said : tuple of str
-        Sentences that compare the decision with other numbers of I/O nodes.
     why : str
         The reason in the scheduler's answer, a clause.
     """
@@ -155,10 +139,6 @@ class PredictionShown:
 
     Attributes
     ----------
-    headline : str
-        The decision in words.
-    expected : str or None
-        The expected bandwidth in words.
     said : tuple of str
         Sentences that compare the prediction with the run in the log, and the decision with other
         numbers of I/O nodes.
@@ -166,18 +146,12 @@ class PredictionShown:
         Reasons and limits, in sentences.
     curve : Figure or None
         The predicted curve; None if nothing is predicted.
-    rows : tuple of CurveRow
-        The curve as a table.
-    timeline : Figure
-        The phases on a time line.
     phases : tuple of PhaseRow
         The phases as a table; of many phases, the slowest.
     matched : tuple of MatchedRow
         The benchmarks that the phases were matched to; the slowest phases come first.
     slowest : str
         Sentences about the kind of I/O that took most of the run's time, and phases that repeat.
-    points : sequence of (int, float, float, float)
-        The predicted curve, as a decision has it.
     """
 
     headline: str

@@ -14,19 +14,7 @@ from ioncast.service.results.result import Result
 
 @dataclass(frozen=True)
 class ResultShown:
-    """A result in words, rows and figures.
-
-    Attributes
-    ----------
-    result : Result
-        The result.
-    prediction : PredictionShown
-        Its prediction.
-    causes : CausesShown
-        The causes of slow I/O.
-    insights : InsightsShown or str
-        Its insights, or the reason why it has no insights.
-    """
+    """A result in words, rows and figures."""
 
     result: Result
     prediction: PredictionShown

@@ -28,15 +28,9 @@ class SmallCurve:
 
     Attributes
     ----------
-    row : CoverageRow
-        The cells.
     best : Cell or None
         The cell with the highest mean bandwidth, of equal ones the one with fewest I/O nodes;
         None without measurements.
-    marks : tuple of Mark
-        The measured cells. Their distances are equal, because numbers of I/O nodes usually double.
-    line : str
-        The points of the line, as SVG writes them.
     said : str
         The drawing in words.
     """

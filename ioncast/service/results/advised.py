@@ -28,13 +28,9 @@ def advice_on(
 
     Parameters
     ----------
-    phases : sequence of mapping
-        Its phases, as `ioncast phases --format json` prints them.
     checks : mapping or None
         The stored document of its checks; None without insights. Then only another file access is
         tried.
-    asked : Asked
-        The question, as for a prediction.
 
     Returns
     -------

@@ -32,12 +32,8 @@ class Offer:
 
     Attributes
     ----------
-    days : int
-        The number of days for which the result would be stored.
     sealed : str
         The sealed result for the form; empty if the result cannot be kept.
-    why_not : str
-        The reason why it cannot be kept.
     """
 
     days: int
@@ -74,17 +70,6 @@ def keep(sealed: str) -> str:
     """Store a sealed result, and return the secret of its address.
 
     The same sealed result has the same address, so pressing the button twice changes nothing.
-
-    Raises
-    ------
-    RequestError
-        403 if the site keeps no results, 409 if there is no room for more.
-    InputError
-        If `sealed` cannot be used.
-    ConflictError
-        If the result was deleted.
-    BusyError
-        If the state folder cannot be used.
     """
     of = service()
     settings = of.settings
@@ -114,15 +99,7 @@ def keep(sealed: str) -> str:
 
 
 def kept(secret: str) -> Kept:
-    """Read a kept result.
-
-    Raises
-    ------
-    UnknownNameError
-        If the address has no result, for whatever reason.
-    InputError
-        If another version of ioncast made it.
-    """
+    """Read a kept result."""
     of = service()
     with transaction(of.database) as connection:
         found = kept_result(connection, secret, datetime.now(timezone.utc))
@@ -132,13 +109,7 @@ def kept(secret: str) -> Kept:
 
 
 def forget(secret: str) -> None:
-    """Delete a kept result.
-
-    Raises
-    ------
-    UnknownNameError
-        If the address has no result, for whatever reason.
-    """
+    """Delete a kept result."""
     with transaction(service().database, write=True) as connection:
         # The page of the upload can still send the sealed result.
         is_forgotten = forget_result(

@@ -31,8 +31,6 @@ class Result:
 
     Attributes
     ----------
-    version : int
-        The version of this format.
     name : str
         The name of the log, or of the first of several logs.
     made_at : str
@@ -75,13 +73,6 @@ def of_values(values: dict[str, Any]) -> Result:
 
 def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> Result:
     """Predict from the logs of a run, and make insights into it; nothing is stored.
-
-    Parameters
-    ----------
-    uploads : sequence of Upload
-        The logs.
-    form : PredictionOfLog
-        The question.
 
     Raises
     ------

@@ -42,18 +42,9 @@ def unseal(key: bytes, sealed: str, now: datetime) -> Unsealed:
 
     Parameters
     ----------
-    key : bytes
-        The service's key.
     sealed : str
         Anything that a client sent. It is inflated only after its signature proved that `seal`
         made it, so a small text cannot become a huge one.
-    now : datetime
-        The present time, with its zone.
-
-    Raises
-    ------
-    InputError
-        When this service did not seal it, or sealed it more than `LIFE` ago.
     """
     try:
         # A seal is ASCII, and half a character could not be encoded.

@@ -44,8 +44,6 @@ class Deciders:
 
     Parameters
     ----------
-    settings : Settings
-        The site's settings.
     lock : int
         Descriptor of the lock on the state folder, which the processes hold too: another service
         must not begin before they ended.

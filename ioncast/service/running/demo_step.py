@@ -28,10 +28,6 @@ class ImportStep:
 
     Parameters
     ----------
-    settings : Settings
-        The service's settings.
-    file : StateFile
-        The file that says whether the data are to be imported.
     progress : Progress
         Notes that the data are imported. The file says so when answers are prepared from them.
     """

@@ -51,13 +51,6 @@ def register(app: Flask, threads: int) -> None:
 
     Requests with a body take at most half of the threads. Requests that may wait for the database
     leave one thread free.
-
-    Parameters
-    ----------
-    app : Flask
-        The application.
-    threads : int
-        Number of requests that a worker answers at the same time.
     """
     for_bodies, for_database = _Places(threads // 2), _Places(threads - 1)
 

@@ -15,13 +15,7 @@ _LARGEST_CHARGE_S = 1.0
 
 
 class BodySocket:
-    """The socket of a client that sends one request, as gunicorn's parser uses it.
-
-    Parameters
-    ----------
-    client : socket
-        A blocking socket.
-    """
+    """The socket of a client that sends one request, as gunicorn's parser uses it."""
 
     def __init__(self, client: socket.socket) -> None:
         self._client = client

@@ -27,26 +27,7 @@ def advise_logs(
     thresholds: Thresholds,
     buffer_bytes: int | None = None,
 ) -> dict[str, Any]:
-    """Advise on the logs of a run, as `ioncast advise --format json`.
-
-    Parameters
-    ----------
-    place : Place
-        The database.
-    uploads : sequence of Upload
-        The logs.
-    asked : Asked
-        The question, as for a prediction.
-    thresholds : Thresholds
-        The site's thresholds of the checks.
-    buffer_bytes : int, optional
-        The size of larger requests; by default a measured one.
-
-    Raises
-    ------
-    IoncastError
-        As `ioncast.service.sandbox.tasks.predict_logs`.
-    """
+    """Advise on the logs of a run, as `ioncast advise --format json`."""
     run = run_of_uploads(uploads, ADVICE_MODULES)
     found = extracted(run)
     hints = hints_of_run(run, thresholds, nodes=asked.nodes)

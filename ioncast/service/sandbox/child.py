@@ -76,8 +76,6 @@ class Children:
     at_once : int
         The number of functions that run at the same time. As many more wait for a few seconds, and
         others fail at once, because uploads must not block all threads of a worker.
-    limits : ChildLimits, optional
-        Limits of each function.
     """
 
     def __init__(self, at_once: int, limits: ChildLimits | None = None) -> None:
@@ -96,17 +94,6 @@ class Children:
             meanwhile.
         *args, **kwargs : object
             Arguments that pickle can write. It must be able to write the result as well.
-
-        Raises
-        ------
-        IoncastError
-            Raised by the function.
-        InputError
-            When the process took too much time or memory, or crashed.
-        BusyError
-            When too many functions run and wait, or the system cannot start a process.
-        RuntimeError
-            When the function raised another exception, which is in the log.
         """
         return self.run_within(self.limits.seconds, function, *args, **kwargs)
 
@@ -123,22 +110,7 @@ class Children:
     def run_parts(
         self, seconds: Sequence[int], function: Callable[..., Iterator[Any]], *args: object
     ) -> list[Any]:
-        """Call a function that yields the parts of a result, in a separate process.
-
-        Parameters
-        ----------
-        seconds : sequence of int
-            The time limit of each part.
-        function : callable
-            As for `run`; its first argument is `seconds`, for `limit_part`.
-        *args : object
-            Its other arguments.
-
-        Returns
-        -------
-        list
-            The parts. If one fails, it and all after it are the exception that `run` would raise.
-        """
+        """Call a function that yields the parts of a result, in a separate process."""
         limits = [min(each, self.limits.seconds) for each in seconds]
         return self._parts(limits, pickle.dumps((function, (limits, *args), {})))
 

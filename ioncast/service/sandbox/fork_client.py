@@ -26,10 +26,6 @@ class Asked:
     ----------
     reply : file of bytes
         The answer; empty where the process that should write it ended before.
-    server : Popen
-        The server that has the request.
-    socket : socket
-        The connection to that server.
     """
 
     reply: IO[bytes]
@@ -52,13 +48,6 @@ class ForkServer:
 
     A fork of this process gets a server of its own. The server ends when its socket is closed
     in all processes, so it cannot outlive them.
-
-    Parameters
-    ----------
-    command : callable
-        Makes the server's command from the number of the socket's descriptor.
-    environment : mapping of str to str, optional
-        The server's variables beside those of this process.
     """
 
     def __init__(
@@ -74,13 +63,7 @@ class ForkServer:
         self._owner = os.getpid()
 
     def ask(self, request: Mapping[str, object], *descriptors: int) -> Asked:
-        """Send a request as a JSON object, with open files; the answer's file is the last one.
-
-        Raises
-        ------
-        OSError
-            When the server cannot be started or reached.
-        """
+        """Send a request as a JSON object, with open files; the answer's file is the last one."""
         message = [json.dumps(request).encode()]
         read_end, write_end = os.pipe()
         try:

@@ -32,17 +32,6 @@ def read_logs(
 ) -> Iterator[TraceContent | NewInsights]:
     """Read the logs of a run once; yield what the history stores, and insights, as parts.
 
-    Parameters
-    ----------
-    seconds : sequence of int
-        The time limit of each part.
-    uploads : sequence of Upload
-        The logs of the run.
-    nodes : int, optional
-        The number of compute nodes; by default the one that the logs name.
-    thresholds : Thresholds
-        The site's thresholds.
-
     Raises
     ------
     InputError

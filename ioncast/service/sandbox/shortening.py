@@ -23,8 +23,6 @@ def shortened(document: Mapping[str, Any], most_bytes: int) -> str:
     document : mapping
         The document: texts, numbers, lists and mappings by text. Its lists have the most important
         items first.
-    most_bytes : int
-        The largest size of the result.
 
     Returns
     -------

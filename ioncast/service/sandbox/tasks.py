@@ -61,24 +61,12 @@ class TraceContent:
 
     Attributes
     ----------
-    job_id : str
-        Darshan's job id, which is the scheduler's if a scheduler ran the job.
-    uid : int
-        The user's number.
-    tasks : int
-        Number of processes.
     started : str or None
         Start time in UTC; None if the log has an impossible time.
-    executable : str
-        The program as it was started, without its arguments.
     phases : tuple of dict
         The phases as `ioncast phases --format json` writes them.
     bandwidth_mib_s : float or None
         All bytes over the time of the phases; None if the log has no time for them.
-    warnings : tuple of str
-        Limitations of the log, for its reader.
-    nodes : NodeCount or None
-        The number of compute nodes that the log names.
     """
 
     job_id: str
@@ -93,13 +81,7 @@ class TraceContent:
 
 
 def trace_content(run: Run) -> TraceContent:
-    """Read the content of a run that the history stores.
-
-    Raises
-    ------
-    InputError
-        When the logs of the run cannot be used.
-    """
+    """Read the content of a run that the history stores."""
     found = extracted(run)
     if run.nprocs > LARGEST_COUNT:
         raise DamagedLogError(f"the job record counts {run.nprocs} processes", where=run.name)
@@ -117,17 +99,7 @@ def trace_content(run: Run) -> TraceContent:
 
 
 def predict_logs(place: Place, uploads: Sequence[Upload], asked: Asked) -> dict[str, Any]:
-    """Predict from the logs of a run, as `ioncast predict --format json --explain`.
-
-    Raises
-    ------
-    InputError
-        When the logs cannot be used.
-    UnknownNameError
-        When nothing was measured on the system, or not with that engine.
-    DatabaseError
-        When the database does not answer.
-    """
+    """Predict from the logs of a run, as `ioncast predict --format json --explain`."""
     return predicted(place, extracted(run_of_uploads(uploads, _MODULES)), asked)
 
 
@@ -149,15 +121,7 @@ def import_measurements(
     *,
     replace: bool = False,
 ) -> StoredFile:
-    """Store a file of benchmark results, as `ioncast bench import` does.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be used, or it was imported before with other options.
-    DatabaseError
-        When the database does not accept it; then nothing is stored.
-    """
+    """Store a file of benchmark results, as `ioncast bench import` does."""
     with _called(upload):
         read = read_file(upload.path, told, name=upload.name)
         with place.transaction(write=True) as connection:
@@ -171,28 +135,7 @@ def store_rows(
     system: str,
     rows: Sequence[tuple[str, Mapping[str, Any]]],
 ) -> StoredFile:
-    """Store measurements that were sent as JSON.
-
-    Parameters
-    ----------
-    place : Place
-        The database.
-    name : str
-        The field of the request that holds the measurements.
-    content : bytes
-        The body of the request.
-    system : str
-        The system on which they were measured.
-    rows : sequence of (str, mapping)
-        As in `benchdb.measurements.importers.measurements_of`.
-
-    Raises
-    ------
-    InputError
-        When an item cannot be used; the error names it.
-    DatabaseError
-        When the database does not accept them; then nothing is stored.
-    """
+    """Store measurements that were sent as JSON."""
     try:
         found = measurements_of(rows)
     except InputError as error:

@@ -15,17 +15,7 @@ from summario.runs.logs_of_run import Run, run_of
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that a client sent.
-
-    Attributes
-    ----------
-    path : str
-        Path of the stored file.
-    name : str
-        The client's name of the file, which errors use.
-    sha256 : str
-        SHA-256 of the file's content.
-    """
+    """A file that a client sent."""
 
     path: str
     name: str

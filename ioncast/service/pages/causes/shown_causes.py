@@ -51,14 +51,8 @@ class GainRow:
 
     Attributes
     ----------
-    io_nodes : int
-        The number.
-    today, then : Bandwidth or None
-        The bandwidths of the run today, and of the run that follows the advice.
     saved_seconds : dict or None
         The seconds that the run saves with this number: `p10`, `expected` and `p90`.
-    decides : tuple of str
-        The names of the curves whose decision it is.
     """
 
     io_nodes: int
@@ -74,33 +68,19 @@ class CauseShown:
 
     Attributes
     ----------
-    title, codes : str
-        The cause in words, and the codes of its checks.
     findings : tuple of FindingShown
         Its findings, the worst first; empty if two pieces of advice are followed together, because
         their findings have causes of their own.
     advice : tuple of (str, tuple of (str, str))
         Sentences that say what to do, each once, and for each library its name and an example.
-    details : tuple of str
-        Sentences about sources, thresholds and ranks.
     style, gain : str
         The style and the words of the tag that tells the gain; both empty without advice.
     name, sentence : str
         The advice, and its gain in words that follow it; empty if they are not known.
-    notes : tuple of str
-        Sentences about the basis of the gain.
     today : str
         The name of the run as it is: "today", or "predicted" if its log contradicts it.
-    figure : Figure or None
-        The curves today and then.
-    rows : tuple of GainRow
-        The same as a table.
     unknown : str
         A sentence that says why a gain, or a part of it, is not known.
-    measure : tuple of str
-        The benchmarks that would tell more, as blocks of commands.
-    more_to_measure : int
-        The number of further benchmarks.
     """
 
     title: str
@@ -135,10 +115,6 @@ class CausesShown:
         The reason why no gain is known, as a clause.
     causes : tuple of CauseShown
         The causes, as `ranked` sorts them.
-    negligible : tuple of CauseShown
-        Those with next to no time at stake.
-    others : tuple of FindingShown
-        The findings that are no cause.
     """
 
     verdict: str
@@ -150,15 +126,7 @@ class CausesShown:
 
 
 def causes_shown(checks: Mapping[str, Any] | None, advice: Mapping[str, Any] | str) -> CausesShown:
-    """Arrange the findings of a run and the advice on it.
-
-    Parameters
-    ----------
-    checks : mapping or None
-        The stored document of its checks; None without insights.
-    advice : mapping or str
-        The advice, as `ioncast advise --format json` prints it, or the reason why nothing is known.
-    """
+    """Arrange the findings of a run and the advice on it."""
     known: Mapping[str, Any] = {"advice": []} if isinstance(advice, str) else advice
     nothing: dict[str, Any] = {"findings": [], "causes": [], "verdict": None}
     checked = nothing if checks is None else with_advice(checks)
