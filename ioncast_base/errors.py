@@ -215,7 +215,7 @@ def missing_package(error: ImportError, where: str | None = None) -> InputError 
     return MissingPackageError(package, where) if package in _EXTRAS else None
 
 
-def require_package(package: str) -> None:
+def require_package(package: str, where: str) -> None:
     """Raise a `MissingPackageError` unless a package of an extra is installed."""
     if find_spec(package) is None:
-        raise MissingPackageError(package)
+        raise MissingPackageError(package, where)

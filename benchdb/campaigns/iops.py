@@ -28,7 +28,7 @@ _PARSER = """def parse(file_path):
 
 def write_inputs(folder: CampaignFolder, cells: Sequence[Cell]) -> None:
     """Write the configuration of IOPS and the scripts of some cells."""
-    require_package("iops")
+    require_package("iops", "ioncast campaign")
     scripts = folder.path / "cells"
     scripts.mkdir(exist_ok=True)
     for cell in cells:

@@ -43,7 +43,7 @@ class MissingPyDarshanError(InputError):
     def __init__(self, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs PyDarshan, which is not installed",
-            remedy="use Python 3.12 or older and run `pip install darshan` there",
+            remedy="use Python 3.12 or older and install ioncast's extra `darshan`",
         )
 
 

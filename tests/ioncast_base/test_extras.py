@@ -99,7 +99,7 @@ def test_a_command_names_the_extra_that_it_needs(
     result = without(absent, *args)
     assert result.returncode == 2
     assert re.fullmatch(
-        rf"ioncast: (.*: )?this needs {package}, which is not installed;"
+        rf"ioncast: .*: this needs {package}, which is not installed;"
         rf" `pip install '\.\[{extra}\]'`"
         r" in ioncast's source folder installs it\n",
         result.stderr,

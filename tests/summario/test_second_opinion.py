@@ -86,7 +86,7 @@ def test_without_pydarshan_one_line_says_what_to_do() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "ioncast: --reader darshan needs PyDarshan, which is not installed; use Python 3.12 or"
-        " older and run `pip install darshan` there\n"
+        " older and install ioncast's extra `darshan`\n"
     )
 
 

@@ -85,7 +85,7 @@ def serve(
     these options. Options win over the environment, and the environment over the file.
     docs/service.md lists all settings.
     """
-    require_package("gunicorn")
+    require_package("gunicorn", "ioncast serve")
     flags: dict[str, Any] = {
         "bind": bind or None,
         "decisions_bind": decisions_bind or None,

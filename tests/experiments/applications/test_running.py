@@ -245,7 +245,7 @@ def test_a_run_whose_log_cannot_be_written_is_an_error_before_it_starts(
         run_application(single_a(2, 1, _SCALE), platform, 0, log=log)
     assert str(caught.value) == (
         "writing a Darshan log needs PyDarshan, which is not installed; use Python 3.12 or older"
-        " and run `pip install darshan` there"
+        " and install ioncast's extra `darshan`"
     )
     assert not log.exists()
 

@@ -167,8 +167,8 @@ def test_without_pydarshan_the_error_says_what_to_do() -> None:
     with without_pydarshan(), pytest.raises(MissingPyDarshanError) as caught:
         import_pydarshan("this report")
     assert str(caught.value) == (
-        "this report needs PyDarshan, which is not installed; use Python 3.12 or older and run"
-        " `pip install darshan` there"
+        "this report needs PyDarshan, which is not installed; use Python 3.12 or older and install"
+        " ioncast's extra `darshan`"
     )
 
 
