@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 _MARK = re.compile(
-    r"(?:^|(?<=\s))ioncast:([0-9A-Za-z_-]{1,32})(:held(?: until:([0-9]{1,12}))?)?(?=\s|$)"
+    r"(?:^|(?<=\s))ioncast:([0-9A-Za-z_-]{1,32})(?::held until:([0-9]{1,12}))?(?=\s|$)"
 )
 
 
@@ -17,16 +17,12 @@ class Mark(NamedTuple):
     ----------
     decision_id : str
         The service's id of the decision.
-    is_held : bool
-        Whether the job was held for the arbiter.
-    until_s : int or None
-        The Unix time at which the hold ends by itself; None for the holds of older plugins, which
-        do not end by themselves.
+    held_until_s : int or None
+        The Unix time at which the hold for the arbiter ends by itself; None without a hold.
     """
 
     decision_id: str
-    is_held: bool
-    until_s: int | None = None
+    held_until_s: int | None = None
 
 
 def mark_of(admin_comment: str) -> Mark | None:
@@ -35,22 +31,11 @@ def mark_of(admin_comment: str) -> Mark | None:
     Examples
     --------
     >>> mark_of("billed to physics ioncast:04a9:held until:1795465753")
-    Mark(decision_id='04a9', is_held=True, until_s=1795465753)
+    Mark(decision_id='04a9', held_until_s=1795465753)
     >>> mark_of("nothing of ours")
     """
     found = list(_MARK.finditer(admin_comment))
     if not found:
         return None
-    decision_id, held, until = found[-1].groups()
-    return Mark(decision_id, held is not None, int(until) if until else None)
-
-
-def without_hold(admin_comment: str) -> str:
-    """The comment after the job's release.
-
-    Examples
-    --------
-    >>> without_hold("billed to physics ioncast:04a9:held")
-    'billed to physics ioncast:04a9'
-    """
-    return _MARK.sub(r"ioncast:\1", admin_comment)
+    decision_id, until = found[-1].groups()
+    return Mark(decision_id, int(until) if until else None)

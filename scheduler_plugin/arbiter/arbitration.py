@@ -20,10 +20,6 @@ _CURVE_PATIENCE_S = 60
 # Reasons of jobs that could start if they had I/O nodes. Jobs with other reasons, such as
 # Dependency, may wait forever whatever they get.
 _IN_LINE = frozenset({"None", "Resources", "Priority", "Licenses"})
-# Slurm writes its reasons in English only. These hold a job that ran and was put back into the
-# queue, and all contain this word: job_requeued_in_held_state, launch_failed_requeued_held,
-# JobHoldMaxRequeue. Somebody else holds such a job, although our mark still says "held".
-_HELD_AGAIN = "requeue"
 
 Curves = Mapping[str, Mapping[int, float]]
 
@@ -147,13 +143,10 @@ def _mark(job: Job) -> Mark | None:
 def _is_held(job: Job, now_s: float) -> bool:
     """Whether the arbiter holds the job; it must not release a job that somebody else holds."""
     mark = _mark(job)
-    if mark is None or not mark.is_held or not job.is_waiting:
+    if mark is None or mark.held_until_s is None or not job.is_waiting:
         return False
-    if mark.until_s is None:
-        # An older plugin held it without an end.
-        return job.is_held and _HELD_AGAIN not in job.reason.lower()
     # Another begin time, or a real hold, is of its user or of an admin.
-    return not job.is_held and job.begins_s == mark.until_s > now_s
+    return not job.is_held and job.begins_s == mark.held_until_s > now_s
 
 
 def _is_ours(job: Job, now_s: float) -> bool:
@@ -212,10 +205,7 @@ def _is_known_by_now(job: Job, curves: Curves, now_s: float) -> bool:
 
 
 def _weights(jobs: Sequence[Job], settings: ArbitrateSettings) -> dict[int, float]:
-    """Weight of each job's bandwidth, by job id.
-
-    A job that an older plugin held has priority 0, so it gets the median priority of the others.
-    """
+    """Weight of each job by its id; a job without a priority gets the median of the others."""
     if settings.weight == "nodes":
         return {job.id: float(job.nodes or 1) for job in jobs}
     if settings.weight == "none":

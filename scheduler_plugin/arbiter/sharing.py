@@ -17,7 +17,6 @@ from ioncast_base.wording import counted
 from scheduler_plugin.arbiter.arbitration import Change, as_decided, decisions_of, plan, releases
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from scheduler_plugin.arbiter.held_metrics import held_metrics
-from scheduler_plugin.marks import without_hold
 from scheduler_plugin.metrics_file import MetricsFile, common_metrics
 from scheduler_plugin.rounds import Failures, ended_by_signals, repeat
 from scheduler_plugin.service_client import Ioncast
@@ -62,7 +61,6 @@ class Arbiter:
     # Curves by decision id. A decision never changes, so each is read once.
     _curves: dict[str, dict[int, float]] = field(default_factory=dict)
     # Jobs that this arbiter released, and jobs whose release Slurm rejected in the last round.
-    _released: set[int] = field(default_factory=set)
     _refused: set[int] = field(default_factory=set)
     # For the metrics: jobs that are held after the last round, and changes since the start.
     _held: list[Job] = field(default_factory=list)
@@ -97,20 +95,21 @@ class Arbiter:
             the last round, and accepts no other.
         """
         self._said, self._complaints = self._complaints, set()
-        jobs = self._jobs()
+        jobs = self.slurm.jobs()
         self._learn(decisions_of(jobs, now_s))
         limits = self._limits_now(now_s)
         changes = plan(jobs, self._curves, limits, self.settings.arbitrate, now_s)
         held = [change.job for change in releases(jobs, now_s)]
         made = self._made(changes, progress)
         self._changed.update("released" if each.is_release else "changed" for each in made)
-        self._held = [job for job in held if job.id not in self._released]
-        self._check_releases(changes, made)
+        released = {change.job.id for change in made if change.is_release}
+        self._held = [job for job in held if job.id not in released]
+        self._check_releases(changes, released)
         return made
 
     def held(self) -> list[Change]:
         """The releases of all jobs that the arbiter still holds."""
-        return releases(self._jobs(), time.time())
+        return releases(self.slurm.jobs(), time.time())
 
     def release_all(self) -> None:
         """Release all jobs that the arbiter holds."""
@@ -148,21 +147,6 @@ class Arbiter:
 
     def _read_limits(self, total: int) -> None:
         self._limits = self.slurm.limits(self.settings.licence.name, total)
-
-    def _jobs(self) -> list[Job]:
-        """All jobs; without the hold in the mark of those that were released.
-
-        An operator cannot change administrators' comments, so the mark of a job that an older
-        plugin held still says that we hold it.
-        """
-        jobs = self.slurm.jobs()
-        self._released &= {job.id for job in jobs}
-        return [
-            replace(job, admin_comment=without_hold(job.admin_comment))
-            if job.id in self._released
-            else job
-            for job in jobs
-        ]
 
     def _learn(self, decisions: list[str]) -> None:
         """Read the curves that are not known yet; forget those of jobs that do not wait."""
@@ -207,8 +191,6 @@ class Arbiter:
                 # The job has started or ended meanwhile, or Slurm does not have these licences.
                 self._complain(f"job {sent.job_id} is not changed", error)
                 return
-            if change.is_release:
-                self._released.add(sent.job_id)
             made.append(change)
             _LOG.info("%s", _described(change, is_dry=False))
             progress()
@@ -216,9 +198,8 @@ class Arbiter:
         self.slurm.change_all(map(_to_send, changes), note)
         return made
 
-    def _check_releases(self, changes: Sequence[Change], made: Sequence[Change]) -> None:
+    def _check_releases(self, changes: Sequence[Change], released: set[int]) -> None:
         """Raise an error if Slurm releases no job, round after round: then none should be held."""
-        released = {change.job.id for change in made if change.is_release}
         refused = {change.job.id for change in changes if change.is_release} - released
         is_stuck = bool(refused & self._refused) and not released
         self._refused = refused
@@ -284,14 +265,11 @@ def _end(arbiter: Arbiter, heartbeat: Heartbeat) -> None:
 
 
 def _to_send(change: Change) -> JobChange:
-    """The change in Slurm's words; a release ends the hold in the way in which it began."""
-    ends_hold = change.is_release and change.job.is_held
-    ends_wait = change.is_release and not change.job.is_held
+    """The change in Slurm's words; a release replaces the begin time."""
     return JobChange(
         change.job.id,
         licenses=change.licenses if _has_new_licences(change) else None,
-        held=False if ends_hold else None,
-        begins_s=int(time.time()) if ends_wait else None,
+        begins_s=int(time.time()) if change.is_release else None,
         is_leader=change.job.het_job_id == change.job.id,
     )
 

@@ -47,11 +47,11 @@ class DarshanState:
 
 def gather_heartbeat(path: Path) -> int:
     """The Unix time in the arbiter's heartbeat."""
-    # The second number is the length of a hold in seconds; older arbiters do not write it.
+    # The second number is the length of a hold in seconds.
     found = re.fullmatch(r"(\d{1,12}) \d{1,12}\n", _beginning(path, 40))
     if found is None:
         raise InputError(
-            "there is no time in this file, or the arbiter is older than this program",
+            "there is no time in this file",
             where=str(path),
             remedy="restart ioncast-arbiter",
         )

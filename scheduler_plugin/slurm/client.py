@@ -306,7 +306,7 @@ class Slurm:
         if change.licenses is not None and change.begins_s is None:
             await self._refuse_running(client, change.job_id)
         begin_time = None if change.begins_s is None else version.begin_time(change.begins_s)
-        wanted = {"licenses": change.licenses, "hold": change.held, "begin_time": begin_time}
+        wanted = {"licenses": change.licenses, "begin_time": begin_time}
         body = {key: value for key, value in wanted.items() if value is not None}
         await self._asked(client, "POST", "slurm", change.path, json=body)
 

@@ -15,8 +15,6 @@ class JobChange:
         Slurm's id. The id of an array stands for all its tasks.
     licenses : str or None
         Licences in Slurm's notation.
-    held : bool or None
-        Whether it waits until somebody releases it.
     begins_s : int or None
         The Unix time before which it does not start; a past time counts as now.
     is_leader : bool
@@ -26,7 +24,6 @@ class JobChange:
 
     job_id: int
     licenses: str | None = None
-    held: bool | None = None
     begins_s: int | None = None
     is_leader: bool = False
 

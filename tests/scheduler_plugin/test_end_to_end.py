@@ -251,7 +251,7 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
         jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
         mark = mark_of(slurm.job(jobs[-1])["AdminComment"])
         assert mark is not None
-        assert mark.is_held
+        assert mark.held_until_s is not None
         wait_until_stored(served, mark.decision_id)
     command = [sys.executable, "-m", "ioncast", "slurm", "arbitrate"]
     with killed_at_the_end([*command, "--config", str(folder / "watch.toml")]) as arbiter:

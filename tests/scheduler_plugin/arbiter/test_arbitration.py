@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from scheduler_plugin.arbiter.arbitration import Change, decisions_of, plan, releases
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
-from scheduler_plugin.marks import without_hold
 from scheduler_plugin.settings import ArbitrateSettings
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licence_limits import Limits
@@ -59,13 +58,6 @@ def waiting(number: int, decision: str, *, held: bool = True, **other: Any) -> J
     return replace(job, **other)
 
 
-def held_without_end(number: int, decision: str, **other: Any) -> Job:
-    """A job that an older plugin holds."""
-    held = {"is_held": True, "priority": 0, "reason": "JobHeldUser", "begins_s": None}
-    comment = f"ioncast:{decision}:held"
-    return replace(waiting(number, decision, held=False), admin_comment=comment, **held, **other)
-
-
 def running(number: int, io_nodes: int) -> Job:
     licenses = f"ionode:{io_nodes}"
     other = {"state": "RUNNING", "reason": "None", "licenses": licenses, "admin_comment": ""}
@@ -84,8 +76,6 @@ def applied(jobs: list[Job], changes: list[Change]) -> list[Job]:
         replace(
             job,
             licenses=by_id[job.id].licenses,
-            admin_comment=without_hold(job.admin_comment) if job.is_held else job.admin_comment,
-            is_held=False,
             begins_s=int(NOW_S) if by_id[job.id].is_release else job.begins_s,
             reason="Licenses",
         )
@@ -131,8 +121,6 @@ def test_a_job_is_not_changed_for_little() -> None:
 
 def test_jobs_of_others_are_left_alone() -> None:
     asked_itself = waiting(1, "", held=False, admin_comment="")
-    put_back_by_an_admin = held_without_end(5, "one")
-    put_back_by_an_admin = replace(put_back_by_an_admin, reason="job_requeued_in_held_state")
     held_by_its_user = waiting(2, "one", held=False, is_held=True, reason="JobHeldUser")
     held_while_it_was_held = waiting(6, "one", is_held=True, priority=0, reason="JobHeldUser")
     begins_later = waiting(7, "one", begins_s=int(NOW_S) + 3600)
@@ -142,7 +130,7 @@ def test_jobs_of_others_are_left_alone() -> None:
     runs = replace(running(4, 1), admin_comment="ioncast:one")
     of_users = held_by_its_user, held_while_it_was_held, begins_later, begins_sooner
     of_users = *of_users, begins_later_for_no_reason_yet
-    jobs = asked_itself, waits_for_another, runs, put_back_by_an_admin, *of_users
+    jobs = asked_itself, waits_for_another, runs, *of_users
     assert planned(*jobs) == []
     assert decisions_of(jobs, NOW_S) == []
     assert releases(jobs, NOW_S) == []
@@ -156,12 +144,6 @@ def test_a_hold_that_has_ended_by_itself_is_not_ended_again() -> None:
     assert releases([job], NOW_S) == []
     [change] = planned(job, running(2, 4))
     assert (change.licenses, change.is_release) == ("ionode:4", False)
-
-
-def test_a_hold_of_an_older_plugin_is_ended() -> None:
-    [change] = planned(held_without_end(1, "rising"), running(2, 4))
-    assert (change.licenses, change.is_release) == ("ionode:4", True)
-    assert [each.job.id for each in releases([held_without_end(1, "rising")], NOW_S)] == [1]
 
 
 def test_the_last_decision_is_asked_for_first() -> None:
@@ -295,13 +277,12 @@ jobs_of_all_kinds = st.lists(
         st.builds(
             waiting,
             st.just(0),
-            st.sampled_from(sorted(CURVES.keys() - {"forwarded", "slow", "large"})),
+            st.sampled_from(["unknown", *sorted(CURVES.keys() - {"forwarded", "slow", "large"})]),
             held=st.booleans(),
             nodes=st.integers(1, 64),
             priority=st.integers(0, 10_000),
             licenses=st.sampled_from(["", "ionode:1", "matlab,ionode:8", "ionode:4"]),
         ),
-        st.builds(held_without_end, st.just(0), st.sampled_from(["rising", "one", "unknown"])),
         st.builds(running, st.just(0), st.integers(0, 4)),
     ),
     max_size=8,

@@ -73,10 +73,10 @@ def test_after_an_upgrade_the_version_is_found_anew(slurm: Slurm, slurmrestd: Sl
 def test_an_upgrade_between_two_requests_changes_a_job_once(
     slurm: Slurm, slurmrestd: Slurmrestd
 ) -> None:
-    change(slurm, 101, held=False)
+    change(slurm, 101, begins_s=1)
     slurmrestd.versions = ("0.0.44",)
     slurmrestd.asked.clear()
-    change(slurm, 101, held=False)
+    change(slurm, 101, begins_s=1)
     posted = [path for method, path, _, _ in slurmrestd.asked if method == "POST"]
     assert posted == ["/slurm/v0.0.43/job/101", "/slurm/v0.0.44/job/101"]
 
@@ -136,13 +136,11 @@ def test_a_change_says_only_what_is_to_be_changed(version: str) -> None:
     slurmrestd = Slurmrestd((version,))
     with served(slurmrestd) as address:
         slurm = Slurm(address, "ada", lambda: "token")
-        change(slurm, 101, licenses="ionode:2", held=False)
-        change(slurm, 101, held=True)
+        change(slurm, 101, licenses="ionode:2")
         change(slurm, 102, licenses="")
     posted = [(path, body) for method, path, _, body in slurmrestd.asked if method == "POST"]
     assert posted == [
-        (f"/slurm/v{version}/job/101", {"licenses": "ionode:2", "hold": False}),
-        (f"/slurm/v{version}/job/101", {"hold": True}),
+        (f"/slurm/v{version}/job/101", {"licenses": "ionode:2"}),
         (f"/slurm/v{version}/job/102", {"licenses": ""}),
     ]
 
@@ -317,7 +315,7 @@ def test_tasks_that_22_05_changed_are_no_errors() -> None:
         slurm = Slurm(address, "ada", lambda: "token")
         assert slurm.version == "0.0.38"
         slurmrestd.instead["job/101"] = (200, json.dumps(told), 0.0)
-        change(slurm, 101, held=False)
+        change(slurm, 101, begins_s=1)
 
 
 def test_tasks_that_newer_versions_did_not_change_are_errors(
@@ -330,7 +328,7 @@ def test_tasks_that_newer_versions_did_not_change_are_errors(
     told = {"results": results, "errors": [], "warnings": []}
     slurmrestd.instead["job/105"] = (200, json.dumps(told), 0.0)
     with pytest.raises(SlurmAnswerError, match="already completing"):
-        change(slurm, 105, held=False)
+        change(slurm, 105, begins_s=1)
 
 
 def test_a_slurmctld_that_is_down_fails_the_ping(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
@@ -478,7 +476,7 @@ def test_a_change_whose_connection_is_dropped_is_not_repeated(
     slurmrestd.asked.clear()
     slurmrestd.drops = 1
     with pytest.raises(SlurmAnswerError, match="not HTTP"):
-        change(slurm, 101, held=False)
+        change(slurm, 101, begins_s=1)
     assert [method for method, *_ in slurmrestd.asked].count("POST") == 1
 
 

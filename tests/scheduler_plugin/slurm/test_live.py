@@ -116,28 +116,6 @@ def test_licences_are_those_that_are_used(running: Cluster, slurm: Slurm) -> Non
     assert slurm.licences() == [Licence("ionode", 8, 5)]
 
 
-def test_a_held_job_is_released_with_its_licences_at_once(running: Cluster, slurm: Slurm) -> None:
-    job_id = running.submit("--hold", "-Lionode:8", script=_SLEEP)
-    change(slurm, job_id, licenses="ionode:2", held=False)
-    assert running.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:2"
-    assert slurm.licences() == [Licence("ionode", 8, 2)]
-
-
-def test_a_job_is_held_and_released(running: Cluster, slurm: Slurm) -> None:
-    job_id = running.submit("--begin=now+1hour")
-    change(slurm, job_id, held=True)
-    assert running.job(job_id)["Reason"] == "JobHeldAdmin"
-    held = slurm.job(job_id)
-    assert held is not None
-    assert held.is_held
-    change(slurm, job_id, held=False)
-    change(slurm, job_id, held=False)
-    released = slurm.job(job_id)
-    assert released is not None
-    assert not released.is_held
-    assert released.priority
-
-
 def test_licences_of_a_job_that_waits_are_taken_away(running: Cluster, slurm: Slurm) -> None:
     job_id = running.submit("--hold", "-Lionode:8")
     change(slurm, job_id, licenses="")
@@ -164,15 +142,15 @@ def test_licences_of_a_job_that_runs_stay(running: Cluster, slurm: Slurm) -> Non
 
 def test_a_job_that_is_not_known_does_not_change(slurm: Slurm) -> None:
     with pytest.raises(SlurmAnswerError, match="Invalid job id"):
-        change(slurm, 999_999, held=True)
+        change(slurm, 999_999, begins_s=1)
 
 
 def test_an_arrays_tasks_change_together(running: Cluster, slurm: Slurm) -> None:
-    array = running.submit("--hold", "--array=1-3", "-Lionode:4", script=_SLEEP)
+    array = running.submit("--begin=now+1hour", "--array=1-3", "-Lionode:4", script=_SLEEP)
     waiting = slurm.job(array)
     assert waiting is not None
     assert (waiting.array_job_id, waiting.array_task_id) == (array, None)
-    change(slurm, array, licenses="ionode:2", held=False)
+    change(slurm, array, licenses="ionode:2", begins_s=int(time.time()))
     running.wait(lambda: len(_tasks(slurm, array)) == 3, "three tasks that run")
     assert sorted(_tasks(slurm, array)) == [(1, "ionode:2"), (2, "ionode:2"), (3, "ionode:2")]
     last = slurm.job(array)
@@ -236,7 +214,7 @@ def test_other_users_may_look_but_not_change(running: Cluster, slurm: Slurm) -> 
     with client(running, lambda: token, "nobody") as other:
         assert other.job(job_id) == slurm.job(job_id)
         with pytest.raises(SlurmRefusedError, match="operator"):
-            change(other, job_id, held=False)
+            change(other, job_id, begins_s=1)
 
 
 def test_a_bad_token_is_refused_whatever_is_asked(
@@ -260,9 +238,9 @@ def test_a_token_that_is_renewed_is_good_again(running: Cluster) -> None:
         with pytest.raises(SlurmRefusedError, match="the token expired at"):
             slurm.jobs()
         with pytest.raises(SlurmRefusedError, match="the token expired at"):
-            change(slurm, job_id, held=False)
+            change(slurm, job_id, begins_s=1)
         tokens.append(running.token())
-        change(slurm, job_id, held=False)
+        change(slurm, job_id, begins_s=1)
 
 
 def test_a_controller_that_is_away_is_unreachable_and_comes_back(

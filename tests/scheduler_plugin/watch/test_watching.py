@@ -210,7 +210,7 @@ def test_a_job_that_ended_is_reported_with_the_io_nodes_that_it_had(site: Site) 
         ({}, 4),
         ({"licenses": "ionode:2"}, 2),
         ({"licenses": "matlab:1"}, 0),
-        ({"licenses": "", "admin_comment": "ticket 7 ioncast:04a9:held"}, 0),
+        ({"licenses": "", "admin_comment": "ticket 7 ioncast:04a9:held until:9"}, 0),
         # The site may have given it I/O nodes in another way.
         ({"licenses": "", "admin_comment": "about ioncast"}, None),
     ],
