@@ -32,24 +32,10 @@ read_configuration() {
 
 # licence_count LICENCES NAME: print the count of a licence in Slurm's text, such as
 # `matlab:2,ionode:4`, `ionode` (1) or `ionode@server:4`; 0 if the text does not name it. Slurm 25.05's
-# alternatives, `matlab:1|ionode:4`, are counted as if the job asked for both. Slurm keeps the low 32 bits
-# of a count, so `ionode:4294967297` is 1 here too.
+# alternatives, `matlab:1|ionode:4`, are counted as if the job asked for both. A count that is negative
+# or above any pool, of which Slurm keeps the low 32 bits, is left alone: 0.
 licence_count() {
     printf '%s' "$1" | tr '\n' ' ' | awk -v name="$2" '
-        function low_bits(count) { return count % 4294967296 }
-        function number(text, count, at, digits, sign) {
-            sub(/^[ \t]*/, "", text)
-            sign = text ~ /^-/ ? -1 : 1
-            sub(/^[+-]?0*/, "", text)
-            match(text, /^[0-9]*/)
-            digits = substr(text, 1, RLENGTH)
-            # A number that does not fit in 64 bits counts 0.
-            if (length(digits) > 19 || length(digits) == 19 && digits "" > "9223372036854775807")
-                return 0
-            for (at = 1; at <= length(digits); at++)
-                count = low_bits(count * 10 + substr(digits, at, 1))
-            return low_bits(4294967296 + sign * count)
-        }
         {
             parts = split($0, licence, /[,;|]/)
             for (i = 1; i <= parts; i++) {
@@ -58,10 +44,10 @@ licence_count() {
                 local_name = field[1]
                 sub(/@.*/, "", local_name)
                 if (field[1] == name || local_name == name)
-                    total = low_bits(total + (fields == 1 ? 1 : number(field[2])))
+                    total += fields == 1 ? 1 : field[2]
             }
         }
-        END { printf "%.0f\n", total }'
+        END { printf "%d\n", (total >= 0 && total <= 65536) ? total : 0 }'
 }
 
 # start_io_nodes JOB N NODES: give a job its I/O nodes; a second call changes nothing.

@@ -21,6 +21,7 @@ local LONGEST_NAME = 200
 local LONGEST_EXECUTABLE = 1000
 local LONGEST_LICENCES = 4 * 1024
 local LONGEST_LIMITS = 64 * 1024
+local LARGEST_POOL = 65536
 local MOST_PARTITIONS = 20
 local HEARTBEAT_S = 30
 local LONGEST_HOLD_S = 300
@@ -444,6 +445,8 @@ local function question_of(job, script, settings, available, slurm)
         { "nodes", nodes },
         { "tasks", tasks_of(job, nodes, slurm) },
         { "available", available },
+        -- A number that the job does not get teaches nothing.
+        { "explore", settings.mode ~= "shadow" and "yes" or nil },
     }
     local question = {}
     for _, pair in ipairs(asked) do
@@ -481,10 +484,6 @@ local function message(first_line, address, settings, more_headers, body)
         "Accept: text/plain",
         "Connection: close",
     }
-    -- A number that the job does not get teaches nothing.
-    if settings.mode ~= "shadow" then
-        lines[#lines + 1] = "Ioncast-Explore: yes"
-    end
     if settings.token then
         lines[#lines + 1] = "Authorization: Bearer " .. settings.token
     end
@@ -743,35 +742,19 @@ local function local_name(licence)
     return licence:match("^[^@]*")
 end
 
--- Slurm keeps the low 32 bits of a count: 4294967297 and -4294967295 are 1. A number that does not fit in
--- 64 bits counts 0.
-local function as_slurm_counts(number)
-    local sign, all_digits = number:match("^%s*([+-]?)0*(%d*)$")
-    local longest = "9223372036854775807"
-    if not sign or #all_digits > #longest or #all_digits == #longest and all_digits > longest then
-        return 0
-    end
-    local count = 0
-    for digit in all_digits:gmatch("%d") do
-        count = (count * 10 + tonumber(digit)) % 2 ^ 32
-    end
-    return sign == "-" and -count or count
-end
-
--- Whether a job's licences name one licence, and its count; no count if they are alternatives.
+-- Whether a job's licences name one licence, and its count; no count if they are alternatives, or if the count
+-- is negative or above any pool: Slurm keeps the low 32 bits of such a number, which is left alone.
 local function own_licences(licences, name)
     local is_named, count = false, 0
     for part in (licences or ""):gmatch("[^,;|]+") do
         local part_name, separator, number = part:match("^([^:=]+)([:=]?)(.*)$")
         if part_name and local_name(part_name) == local_name(name) then
             is_named = true
-            count = (count + (separator == "" and 1 or as_slurm_counts(number))) % 2 ^ 32
+            count = count + (separator == "" and 1 or tonumber(number:match("^%s*[+-]?%d+$") or 0))
         end
     end
-    if is_named and not licences:find("|", 1, true) then
-        return true, count
-    end
-    return is_named, nil
+    local is_clear = is_named and count >= 0 and count <= LARGEST_POOL and not licences:find("|", 1, true)
+    return is_named, is_clear and count or nil
 end
 
 -- Whether the job's tasks ask for a licence: `--tres-per-task=license/ionode:1`, from Slurm 23.02 on. Slurm
@@ -898,9 +881,7 @@ local function hold_of_arbiter(settings, now)
     local content = file_content(settings.heartbeat, 40) or ""
     local beat, hold_s = content:match("^(%d+) (%d+)\n$")
     if not beat then
-        local is_old = content:match("^%d+\n$")
-        return nil, is_old and "the arbiter is older than this plugin"
-            or "no heartbeat in " .. settings.heartbeat
+        return nil, "no heartbeat in " .. settings.heartbeat
     end
     local age_s = now - tonumber(beat)
     if math.abs(age_s) < HEARTBEAT_S then

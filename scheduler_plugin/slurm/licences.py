@@ -8,12 +8,8 @@ from dataclasses import dataclass
 from ioncast_base.errors import InputError
 
 _SEPARATORS = re.compile("[,;|]")
-_ENTRY = re.compile(r"([^:=]*)([:=]?)\s*([+-]?)([0-9]*)")
-# Slurm counts in 32 bits.
-_COUNTS = 2**32
-# A larger number counts as this one, whose low 32 bits are 0.
-_MOST_COUNTED = 2**63
-_MOST_DIGITS = len(str(_MOST_COUNTED)) + 1
+_ENTRY = re.compile(r"([^:=]*)([:=]?)\s*([+-]?[0-9]+)?")
+_LARGEST_POOL = 65_536
 
 
 @dataclass(frozen=True)
@@ -26,15 +22,15 @@ class Licence:
 
 
 def licence_count(licenses: str, name: str) -> int | None:
-    """How many of a licence a job asks for; None if the text does not name the licence.
+    """How many of a licence a job asks for; None if the text does not say it.
 
     Parameters
     ----------
     licenses : str
         The text of Slurm or of a user: ``name[:count]``, separated by commas or semicolons.
-        A name without a count counts 1; the counts of a repeated name are added. Slurm keeps
-        only the low 32 bits of each count and of the sum, so ``ionode:4294967297`` and
-        ``ionode:-4294967295`` count 1. From Slurm 25.05 on ``a:1|b:2`` asks for one licence or
+        A name without a count counts 1; the counts of a repeated name are added. A count that
+        is negative or above any pool, of which Slurm keeps the low 32 bits, is left alone: its
+        number is None. From Slurm 25.05 on ``a:1|b:2`` asks for one licence or
         the other; it is counted as if it asked for both.
     name : str
         The licence.
@@ -47,7 +43,7 @@ def licence_count(licenses: str, name: str) -> int | None:
     True
     """
     counts = [_count(entry) for entry in _entries(licenses) if _is_of(entry, name)]
-    return sum(counts) % _COUNTS if counts else None
+    return int(sum(counts)) if counts and 0 <= sum(counts) <= _LARGEST_POOL else None
 
 
 def with_licence(licenses: str, name: str, count: int) -> str:
@@ -78,21 +74,13 @@ def _entries(licenses: str) -> list[str]:
     return [entry.strip() for entry in _SEPARATORS.split(licenses) if entry.strip()]
 
 
-def _parts(entry: str) -> tuple[str, str, str, str]:
-    """Name, colon, sign and digits."""
-    name, colon, sign, digits = _ENTRY.findall(entry)[0]
-    return name, colon, sign, digits
-
-
 def _is_of(entry: str, name: str) -> bool:
     """Whether an entry names a licence, with or without its server: ``name@server``."""
-    full_name = _parts(entry)[0]
+    full_name = _ENTRY.findall(entry)[0][0]
     return name in (full_name, full_name.partition("@")[0])
 
 
-def _count(entry: str) -> int:
-    """The count as Slurm's C library reads it: a colon without digits is 0."""
-    _, colon, sign, digits = _parts(entry)
-    # Python rejects texts of thousands of digits, so cut them where the C library stops counting.
-    count = min(int(digits.lstrip("0")[:_MOST_DIGITS] or 0), _MOST_COUNTED) if colon else 1
-    return -count if sign == "-" else count
+def _count(entry: str) -> float:
+    """The count of an entry; a float, because Python rejects texts of thousands of digits."""
+    _, colon, digits = _ENTRY.findall(entry)[0]
+    return float(digits or 0) if colon else 1.0

@@ -32,6 +32,10 @@ class Question(Given):
         None, description="The largest number of I/O nodes that the job may get.", examples=[8]
     )
     job_id: JobId | None = None
+    explore: bool = Field(
+        False,
+        description="Whether another number may be tried, because the job will get the answer.",
+    )
 
 
 class QuestionWithScript(Question):

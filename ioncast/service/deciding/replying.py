@@ -41,7 +41,6 @@ ASK, ASK_WITH_SCRIPT = "decisions.ask", "decisions.ask_with_script"
 
 _LOG = logging.getLogger("ioncast.service")
 _TEXT = "text/plain"
-_EXPLORE = "HTTP_IONCAST_EXPLORE"
 
 
 def answer_at_once(
@@ -113,21 +112,13 @@ def find(
 
 
 def _answer_to(
-    of: Resources,
-    environ: WSGIEnvironment,
-    number: str,
-    question: Question,
-    executables: Sequence[str | None],
+    of: Resources, number: str, question: Question, executables: Sequence[str | None]
 ) -> PreparedAnswer:
-    """Answer a question; the end of the decision's id, which is random, decides on a trial.
-
-    Only schedulers that will give the job the number ask for trials. They do so with a header,
-    because a service of the version before rejects questions with fields that it does not know.
-    """
+    """Answer a question; the end of the decision's id, which is random, decides on a trial."""
     pause = of.prepared.pauses.get(question.system)
     if pause is not None:
         return paused_answer(pause)
-    drawn = int(number[-8:], 16) if environ.get(_EXPLORE) == "yes" else NO_TRIAL
+    drawn = int(number[-8:], 16) if question.explore else NO_TRIAL
     return find(of, question, executables, drawn)
 
 
@@ -137,7 +128,7 @@ def _reply_at_once(of: Resources, environ: WSGIEnvironment) -> _Reply | None:
         if question is None:
             return None
         number = _new_number()
-        found = _answer_to(of, environ, number, question, [question.executable])
+        found = _answer_to(of, number, question, [question.executable])
     except Exception:
         _LOG.exception("a question that failed is answered once more")
         return None
@@ -167,7 +158,7 @@ def _answered(
     accepted = request.headers.get("Accept", JSON)
     as_text = _TEXT in accepted and request.accept_mimetypes.best_match((JSON, _TEXT)) == _TEXT
     number = _new_number()
-    found = _answer_to(of, request.environ, number, question, executables)
+    found = _answer_to(of, number, question, executables)
     _decided(of, number, question, found)
     reply = _reply(number, found, as_text=as_text)
     return Response(reply.body, reply.status, reply.headers)
@@ -230,7 +221,7 @@ def _record(of: Resources, number: str, question: Question, body: bytes) -> None
     line = b'{"id":"%b","at":"%b","query":%b,"answer":%b}\n' % (
         number.encode(),
         datetime.now(timezone.utc).isoformat(timespec="milliseconds").encode(),
-        question.model_dump_json(exclude_none=True, exclude={"script"}).encode(),
+        question.model_dump_json(exclude_none=True, exclude={"script", "explore"}).encode(),
         body,
     )
     try:

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.scheduler_plugin.standin import DECISION_ID, WHY, response, stand_in
-from tests.support.licences import COUNTED
+from tests.support.licences import COUNTED, LEFT_ALONE
 
 FOLDER = Path(__file__).resolve().parents[3] / "scheduler_plugin" / "lua"
 NO_VAL, NO_VAL16 = 4294967294.0, 65534.0
@@ -246,6 +246,7 @@ def query(controller: Controller) -> dict[str, str]:
     assert parts.path == "/v1/decisions"
     found = {key: value for key, [value] in parse_qs(parts.query, strict_parsing=True).items()}
     assert (found.pop("system"), found.pop("available")) == ("testbed", "8")
+    assert found.pop("explore") == "yes"
     return found
 
 
@@ -444,6 +445,7 @@ def test_the_default_is_not_more_than_the_pool(controller: Controller) -> None:
         ("ionode@slurmdb:5", True, 5),
         ("ionode=2", True, 2),
         *((text, True, count) for text, count in COUNTED),
+        *((text, True, None) for text in LEFT_ALONE),
         ("ionode:2|matlab:1", True, None),
         ("matlab|ionode", True, None),
         ("matlab|fluent", False, None),
@@ -522,7 +524,7 @@ def test_partitions_have_settings_of_their_own(controller: Controller) -> None:
     )
     controller.answer = response("2")
     assert controller.submit_to(submit, {"partition": "large"})["licenses"] == "ionode:2"
-    assert b"&available=2 " in controller.requests[0]
+    assert b"&available=2&" in controller.requests[0]
     controller.answer = response("4")
     assert controller.submit_to(submit, {"partition": "large"})["licenses"] == "ionode:1"
     assert controller.timeouts[0] == pytest.approx(0.1)
@@ -583,13 +585,13 @@ def test_a_hold_ends_by_itself_after_five_minutes_at_most(
     assert found["licenses"] == "ionode:4"
 
 
-def test_an_arbiter_that_does_not_know_such_holds_is_not_relied_on(
+def test_a_heartbeat_without_the_length_of_a_hold_is_not_relied_on(
     controller: Controller, tmp_path: Path
 ) -> None:
     heartbeat = tmp_path / "heartbeat"
     heartbeat.write_text(f"{time.time():.0f}\n")
     assert not held(controller, heartbeat=str(heartbeat))
-    assert why_not_held(controller) == "the arbiter is older than this plugin"
+    assert why_not_held(controller) == f"no heartbeat in {heartbeat}"
 
 
 def test_a_job_that_is_held_is_told_its_number_when_it_starts(
@@ -756,7 +758,6 @@ def test_the_service_is_told_that_it_shall_hang_up(controller: Controller) -> No
         b"Host: localhost",
         b"Accept: text/plain",
         b"Connection: close",
-        b"Ioncast-Explore: yes",
         b"",
         b"",
     ]
@@ -764,7 +765,7 @@ def test_the_service_is_told_that_it_shall_hang_up(controller: Controller) -> No
 
 def test_a_job_that_keeps_its_number_tries_none(controller: Controller) -> None:
     controller.submit(mode="shadow")
-    assert b"Ioncast-Explore" not in controller.requests[0]
+    assert b"explore" not in controller.requests[0]
 
 
 @given(text=NAMES)
@@ -814,7 +815,6 @@ def test_with_a_token_the_script_is_sent(controller: Controller) -> None:
         b"Host: localhost",
         b"Accept: text/plain",
         b"Connection: close",
-        b"Ioncast-Explore: yes",
         b"Authorization: Bearer ion_abc",
         b"Content-Type: application/json",
         b"Content-Length: %d" % len(body),
@@ -825,6 +825,7 @@ def test_with_a_token_the_script_is_sent(controller: Controller) -> None:
         "name": "restart",
         "tasks": 4,
         "available": 8,
+        "explore": "yes",
         "script": script.replace("ä", "??"),
     }
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.slurm import licence_count, with_licence
-from tests.support.licences import COUNTED
+from tests.support.licences import COUNTED, LEFT_ALONE
 
 _names = st.text("abcdefghijklmnopqrstuvwxyz_-0123456789", min_size=1, max_size=8)
 _entries = st.tuples(_names, st.none() | st.integers(0, 10_000)).map(
@@ -31,6 +31,7 @@ _texts = st.lists(_entries, max_size=5).flatmap(
         ("ionode: 2", 2),
         ("ionode: \n2", 2),
         *COUNTED,
+        *((text, None) for text in LEFT_ALONE),
         ("ionode:2,ionode:3", 5),
         ("ionode=2", 2),
         ("matlab:1|ionode:2", 2),
