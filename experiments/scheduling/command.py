@@ -9,13 +9,15 @@ import click
 from click.core import ParameterSource
 
 from experiments.scheduling.comparison import Settings, compare_policies
-from experiments.scheduling.curves import shipped_curves, stored_curves
+from experiments.scheduling.curves import shipped_curves
 from experiments.scheduling.policies import POLICIES, chosen_policies
 from experiments.scheduling.printing import FORMATS, Format, printed
-from experiments.scheduling.queues import Job, poisson_queue
-from experiments.scheduling.replayed_machine import check_pool
-from experiments.scheduling.sacct import COMMAND, read_extract
-from experiments.scheduling.workload import workload
+from experiments.scheduling.queues import poisson_queue
+from ioncast.worth.io_curves import stored_curves
+from ioncast.worth.queued_jobs import Job
+from ioncast.worth.replayed_machine import check_pool
+from ioncast.worth.sacct import COMMAND, read_extract
+from ioncast.worth.workload import workload
 from ioncast_base.command_options import Number, WholeNumber, database_option, warn
 from ioncast_base.errors import InputError
 

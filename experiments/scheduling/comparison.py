@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from experiments.scheduling.measures import Measures, measure
-from experiments.scheduling.policies import Policy
-from experiments.scheduling.replay import Schedule, replay
-from experiments.scheduling.replayed_machine import Machine
-from experiments.scheduling.workload import Workload
+from ioncast.worth.policy import Policy
+from ioncast.worth.replay import Schedule, replay
+from ioncast.worth.replayed_machine import Machine
+from ioncast.worth.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -1,47 +1,14 @@
-"""The measured curves that jobs follow: bandwidth by number of I/O nodes."""
+"""The curves of the shipped measurements."""
 
 from __future__ import annotations
 
 import csv
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from statistics import harmonic_mean
 
-from benchdb.measurements.curves import curves
-from benchdb.store.database import reading
-from benchdb.store.systems import require_system
 from experiments.shipped import TESTBED
-from ioncast_base.errors import InputError
-from predictor.model.measurement_summary import choose_engine
+from ioncast.worth.io_curves import IoCurve, io_curve
 
 BENCHMARKS = TESTBED / "benchmarks.csv"
 _TESTBED_NODES = 8
-
-
-@dataclass(frozen=True)
-class IoCurve:
-    """The bandwidth of one kind of I/O by number of I/O nodes.
-
-    Attributes
-    ----------
-    name : str
-        Name of the curve.
-    nodes : int or None
-        Compute nodes of the measurements; None if unknown.
-    mib_s : mapping of int to float
-        Expected MiB/s by number of I/O nodes, in ascending order; 0 is direct access. Each is
-        the harmonic mean of the repetitions: the bytes over the mean time that they take.
-    """
-
-    name: str
-    nodes: int | None
-    mib_s: Mapping[int, float]
-
-    @property
-    def forwarded(self) -> tuple[int, ...]:
-        """The measured numbers of I/O nodes, without 0."""
-        return tuple(n for n in self.mib_s if n)
 
 
 def shipped_curves() -> list[IoCurve]:
@@ -51,54 +18,4 @@ def shipped_curves() -> list[IoCurve]:
         for row in csv.DictReader(file):
             pair = int(row["io_nodes"]), float(row["bandwidth_mib_s"])
             repetitions.setdefault(row["name"], []).append(pair)
-    return [_curve(name, _TESTBED_NODES, pairs) for name, pairs in sorted(repetitions.items())]
-
-
-def stored_curves(location: str | None, system: str) -> list[IoCurve]:
-    """Curves of a system in the benchmark database; their names are the ids of configurations.
-
-    Parameters
-    ----------
-    location : str or None
-        The database (see `benchdb.store.database.open_database`).
-    system : str
-        The system's name. If several programs measured on it, the measurements of IOR count,
-        else those of the program with most configurations.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not know the system.
-    InputError
-        If the system has no measurements with I/O nodes.
-    DatabaseError
-        If the database cannot be read.
-    """
-    with reading(location) as connection:
-        found = curves(connection, require_system(connection, system))
-    counts = Counter(curve.engine for curve in found)
-    engine = choose_engine(counts) if counts else None
-    made = [
-        _curve(
-            str(curve.id),
-            curve.config.nodes,
-            [(n, value) for n, values in curve.bandwidths_mib_s.items() for value in values],
-        )
-        for curve in found
-        if curve.engine == engine
-    ]
-    usable = [curve for curve in made if curve.forwarded]
-    if not usable:
-        raise InputError(
-            "it has no measurements with I/O nodes",
-            where=f"system {system!r}",
-            remedy="see `ioncast bench coverage`",
-        )
-    return usable
-
-
-def _curve(name: str, nodes: int | None, pairs: Iterable[tuple[int, float]]) -> IoCurve:
-    cells: dict[int, list[float]] = {}
-    for io_nodes, bandwidth in sorted(pairs):
-        cells.setdefault(io_nodes, []).append(bandwidth)
-    return IoCurve(name, nodes, {n: harmonic_mean(values) for n, values in cells.items()})
+    return [io_curve(name, _TESTBED_NODES, pairs) for name, pairs in sorted(repetitions.items())]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.scheduling.replay import Schedule
-from experiments.scheduling.replayed_machine import Machine
-from experiments.scheduling.workload import Floats, Ints, Workload
+from ioncast.worth.replay import Schedule
+from ioncast.worth.replayed_machine import Machine
+from ioncast.worth.workload import Floats, Ints, Workload
 
 # The slowdown takes shorter jobs for jobs of this length: otherwise a job of a second that waits
 # for a minute would outweigh all others in the mean.

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from experiments.scheduling.curves import BENCHMARKS, shipped_curves, stored_curves
+from experiments.scheduling.curves import BENCHMARKS, shipped_curves
 from ioncast.cli import cli
+from ioncast.worth.io_curves import stored_curves
 from ioncast_base.errors import InputError, UnknownNameError
 
 

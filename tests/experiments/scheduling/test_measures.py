@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.scheduling.measures import in_use, measure
-from experiments.scheduling.replay import Schedule
-from experiments.scheduling.replayed_machine import Machine
-from experiments.scheduling.workload import Workload
+from ioncast.worth.replay import Schedule
+from ioncast.worth.replayed_machine import Machine
+from ioncast.worth.workload import Workload
 
 Make = Callable[..., Workload]
 

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments.scheduling.curves import IoCurve
-from experiments.scheduling.policies import POLICIES, Arbiter, chosen_policies
-from experiments.scheduling.replayed_machine import Machine, check_pool
-from experiments.scheduling.workload import Workload
+from experiments.scheduling.policies import POLICIES, chosen_policies
+from ioncast.worth.io_curves import IoCurve
+from ioncast.worth.policy import Arbiter
+from ioncast.worth.replayed_machine import Machine, check_pool
+from ioncast.worth.workload import Workload
 from ioncast_base.allocation.dividing import JobCurve, allocate
 from ioncast_base.errors import InputError
 

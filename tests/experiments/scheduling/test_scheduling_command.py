@@ -13,7 +13,7 @@ from experiments.scheduling.curves import BENCHMARKS
 from ioncast.cli import cli
 from ioncast_base.errors import InputError, IoncastError
 
-GENUINE = str(Path(__file__).parent / "fixtures" / "sacct.txt")
+GENUINE = str(Path(__file__).parents[2] / "ioncast" / "worth" / "fixtures" / "sacct.txt")
 README = Path(__file__).resolve().parents[3] / "experiments" / "scheduling" / "README.md"
 SHORT = ("--jobs", "300")
 

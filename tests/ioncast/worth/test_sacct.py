@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.scheduling.queues import Job
-from experiments.scheduling.sacct import Extract, LeftOut, read_extract
+from ioncast.worth.queued_jobs import Job
+from ioncast.worth.sacct import Extract, LeftOut, read_extract
 from ioncast_base.errors import InputError
 
 GENUINE = Path(__file__).parent / "fixtures" / "sacct.txt"

@@ -19,9 +19,9 @@ from math import inf
 
 import numpy as np
 
-from experiments.scheduling.policies import Arbiter, Policy
-from experiments.scheduling.replayed_machine import Machine
-from experiments.scheduling.workload import Floats, Ints, Workload
+from ioncast.worth.policy import Arbiter, Policy
+from ioncast.worth.replayed_machine import Machine
+from ioncast.worth.workload import Floats, Ints, Workload
 
 # Number of jobs behind the first that backfill looks at: Slurm's default for bf_max_job_test.
 DEPTH = 500

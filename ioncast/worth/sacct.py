@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from experiments.scheduling.queues import Job
+from ioncast.worth.queued_jobs import Job
 from ioncast_base.errors import InputError
 from ioncast_base.times import instant
 

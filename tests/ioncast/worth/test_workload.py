@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.scheduling.curves import IoCurve
 from experiments.scheduling.policies import POLICIES
-from experiments.scheduling.queues import APPLICATIONS, MEAN_RUN_S, Job, poisson_queue
-from experiments.scheduling.replay import replay
-from experiments.scheduling.replayed_machine import Machine
-from experiments.scheduling.workload import MIB, Workload, workload
+from experiments.scheduling.queues import APPLICATIONS, MEAN_RUN_S, poisson_queue
+from ioncast.worth.io_curves import IoCurve
+from ioncast.worth.queued_jobs import Job
+from ioncast.worth.replay import replay
+from ioncast.worth.replayed_machine import Machine
+from ioncast.worth.workload import MIB, Workload, workload
 from ioncast_base.errors import InputError
 
 SMALL = [IoCurve(f"small {i}", 4, {1: 10.0 + i, 2: 20.0}) for i in range(5)]

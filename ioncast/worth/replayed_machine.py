@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.scheduling.curves import IoCurve
+from ioncast.worth.io_curves import IoCurve
 from ioncast_base.errors import InputError
 from predictor.composition.decision import fewest_near_best
 

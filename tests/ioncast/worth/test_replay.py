@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.scheduling.policies import POLICIES, Policy
-from experiments.scheduling.replay import Schedule, replay
-from experiments.scheduling.replayed_machine import Machine
-from experiments.scheduling.workload import Workload
+from experiments.scheduling.policies import POLICIES
+from ioncast.worth.policy import Policy
+from ioncast.worth.replay import Schedule, replay
+from ioncast.worth.replayed_machine import Machine
+from ioncast.worth.workload import Workload
 from tests.support.examples import examples
 
 ANY = {1: 10.0}
@@ -308,7 +309,7 @@ def test_jobs_start_when_a_simple_scheduler_starts_them(
         [float(limit) for limit in limits],
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.scheduling.replay.DEPTH", depth)
+        patch.setattr("ioncast.worth.replay.DEPTH", depth)
         found = replay(work, machine, asking(*asked))
     assert found.start_s.tolist() == simple_easy(rows, asked, limits, machine, depth)
 

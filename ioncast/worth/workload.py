@@ -11,9 +11,9 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.scheduling.curves import IoCurve
-from experiments.scheduling.queues import Job
-from experiments.scheduling.replayed_machine import Machine, static
+from ioncast.worth.io_curves import IoCurve
+from ioncast.worth.queued_jobs import Job
+from ioncast.worth.replayed_machine import Machine, static
 from ioncast_base.errors import InputError
 
 MIB = 1 << 20

@@ -1,0 +1,91 @@
+"""A rule for the number of I/O nodes of each job, and arbitration among jobs that start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ioncast.worth.io_curves import IoCurve
+from ioncast.worth.replayed_machine import Machine, choices
+from ioncast.worth.workload import Ints, Workload
+from ioncast_base.allocation.dividing import JobCurve, allocate
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A rule for the number of I/O nodes of each job.
+
+    Attributes
+    ----------
+    name : str
+        The policy's name.
+    meaning : str
+        The I/O nodes that a job gets, in words.
+    asks : callable
+        Takes a workload and a machine, and returns the number of I/O nodes that each job needs
+        to start.
+    arbitrates : bool
+        Whether free I/O nodes are divided among the jobs that start.
+    is_direct : bool
+        Whether all jobs use direct access; every curve must have been measured with it.
+    """
+
+    name: str
+    meaning: str
+    asks: Callable[[Workload, Machine], Ints]
+    arbitrates: bool = False
+    is_direct: bool = False
+
+
+class Arbiter:
+    """Divides free I/O nodes among jobs that start at the same time.
+
+    This is the arbitration of `ioncast_base.allocation.dividing`: running jobs keep their I/O
+    nodes, and every starting job gets at least the fewest that its curve allows.
+
+    Parameters
+    ----------
+    curves : sequence of IoCurve
+        The curves that jobs follow.
+    machine : Machine
+        The machine that the jobs run on.
+    """
+
+    def __init__(self, curves: Sequence[IoCurve], machine: Machine) -> None:
+        self._options = [choices(curve, machine) for curve in curves]
+        self._above = [
+            {n - options[0]: curve.mib_s[n] for n in options}
+            for curve, options in zip(curves, self._options, strict=True)
+        ]
+        self._divided = cache(self._divide)
+
+    def divide(self, curves: Sequence[int], free: int) -> list[int]:
+        """Divide free I/O nodes.
+
+        Parameters
+        ----------
+        curves : sequence of int
+            Index of the curve of each job that starts.
+        free : int
+            Number of I/O nodes to divide, beyond the fewest that each job has already.
+
+        Returns
+        -------
+        list of int
+            I/O nodes of each job, in the same order.
+        """
+        # Sorted jobs, so that the cache knows the same jobs in another order.
+        order = sorted(range(len(curves)), key=lambda place: curves[place])
+        wanted = sum(max(self._above[curve]) for curve in curves)
+        shares = self._divided(tuple(curves[place] for place in order), min(free, wanted))
+        given = dict(zip(order, shares, strict=True))
+        return [given[place] for place in range(len(curves))]
+
+    def _divide(self, curves: tuple[int, ...], free: int) -> list[int]:
+        jobs = [JobCurve(str(place), 1, self._above[curve]) for place, curve in enumerate(curves)]
+        shares = allocate(jobs, free).shares
+        return [
+            self._options[curve][0] + (share.io_nodes or 0)
+            for curve, share in zip(curves, shares, strict=True)
+        ]
