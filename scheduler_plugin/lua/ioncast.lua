@@ -446,7 +446,7 @@ local function question_of(job, script, settings, available, slurm)
         { "tasks", tasks_of(job, nodes, slurm) },
         { "available", available },
         -- A number that the job does not get teaches nothing.
-        { "explore", settings.mode ~= "shadow" and "yes" or nil },
+        { "explore", settings.mode ~= "shadow" or nil },
     }
     local question = {}
     for _, pair in ipairs(asked) do
@@ -457,11 +457,15 @@ local function question_of(job, script, settings, available, slurm)
     return question
 end
 
+-- A number or `true`, which are written alike in JSON and in a URL; nil for a text.
+local function plain(value)
+    return type(value) == "number" and digits(value) or value == true and "true" or nil
+end
+
 local function as_query(question)
     local parts = {}
     for _, pair in ipairs(question) do
-        local value = type(pair[2]) == "number" and digits(pair[2]) or pair[2]
-        parts[#parts + 1] = pair[1] .. "=" .. percent_encoded(value)
+        parts[#parts + 1] = pair[1] .. "=" .. percent_encoded(plain(pair[2]) or pair[2])
     end
     return table.concat(parts, "&")
 end
@@ -469,8 +473,7 @@ end
 local function as_json(question, script)
     local parts = {}
     for _, pair in ipairs(question) do
-        local is_number = type(pair[2]) == "number"
-        local value = is_number and digits(pair[2]) or json_string(valid_utf8(pair[2]))
+        local value = plain(pair[2]) or json_string(valid_utf8(pair[2]))
         parts[#parts + 1] = json_string(pair[1]) .. ":" .. value
     end
     parts[#parts + 1] = '"script":' .. json_ascii_string(script)

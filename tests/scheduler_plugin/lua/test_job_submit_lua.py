@@ -247,7 +247,7 @@ def query(controller: Controller) -> dict[str, str]:
     found = {key: value for key, [value] in parse_qs(parts.query, strict_parsing=True).items()}
     assert (found.pop("system"), found.pop("available")) == ("testbed", "8")
     # A job of srun is only shadowed.
-    assert found.pop("explore", "yes") == "yes"
+    assert found.pop("explore", "true") == "true"
     return found
 
 
@@ -826,7 +826,7 @@ def test_with_a_token_the_script_is_sent(controller: Controller) -> None:
         "name": "restart",
         "tasks": 4,
         "available": 8,
-        "explore": "yes",
+        "explore": True,
         "script": script.replace("ä", "??"),
     }
 

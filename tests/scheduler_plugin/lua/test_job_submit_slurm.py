@@ -136,7 +136,7 @@ def test_a_batch_job_gets_what_the_service_decides(site: Site) -> None:
     assert found["AdminComment"] == f"ioncast:{DECISION_ID}"
     assert shown.read_text().split()[0] == "4"
     assert only_question(site) == (
-        "GET /v1/decisions?system=testbed&user=root&name=first&tasks=2&available=8&explore=yes"
+        "GET /v1/decisions?system=testbed&user=root&name=first&tasks=2&available=8&explore=true"
         " HTTP/1.0"
     )
     [line] = site.lines("first")

@@ -142,7 +142,7 @@ def test_licences_of_a_job_that_runs_stay(running: Cluster, slurm: Slurm) -> Non
 
 def test_a_job_that_is_not_known_does_not_change(slurm: Slurm) -> None:
     with pytest.raises(SlurmAnswerError, match="Invalid job id"):
-        change(slurm, 999_999, begins_s=1)
+        change(slurm, 999_999, begins_s=int(time.time()))
 
 
 def test_an_arrays_tasks_change_together(running: Cluster, slurm: Slurm) -> None:
@@ -214,7 +214,7 @@ def test_other_users_may_look_but_not_change(running: Cluster, slurm: Slurm) -> 
     with client(running, lambda: token, "nobody") as other:
         assert other.job(job_id) == slurm.job(job_id)
         with pytest.raises(SlurmRefusedError, match="operator"):
-            change(other, job_id, begins_s=1)
+            change(other, job_id, begins_s=int(time.time()))
 
 
 def test_a_bad_token_is_refused_whatever_is_asked(
@@ -238,9 +238,9 @@ def test_a_token_that_is_renewed_is_good_again(running: Cluster) -> None:
         with pytest.raises(SlurmRefusedError, match="the token expired at"):
             slurm.jobs()
         with pytest.raises(SlurmRefusedError, match="the token expired at"):
-            change(slurm, job_id, begins_s=1)
+            change(slurm, job_id, begins_s=int(time.time()))
         tokens.append(running.token())
-        change(slurm, job_id, begins_s=1)
+        change(slurm, job_id, begins_s=int(time.time()))
 
 
 def test_a_controller_that_is_away_is_unreachable_and_comes_back(

@@ -105,15 +105,16 @@ def test_only_jobs_that_will_get_the_number_try_another_one(
     phaseapp = HACC | {"executable": "/opt/bin/phaseapp", "name": "multiphase"}
     usual = [ask(client, **phaseapp) for _ in range(50)]
     assert not any(each["explored"] for each in usual)
-    answers = [ask(client, **phaseapp, explore="yes") for _ in range(300)]
+    answers = [ask(client, **phaseapp, explore="true") for _ in range(300)]
     tried = [each for each in answers if each["explored"]]
     assert 0.1 < len(tried) / len(answers) < 0.4
-    # Its reruns reach 46 MiB/s with 4 and 42 with 8, which is not sure yet (applications.csv).
+    # Its reruns reach 46 MiB/s with 4 I/O nodes, which is not sure yet (applications.csv).
     assert {each["io_nodes"] for each in usual} == {4}
-    assert {each["io_nodes"] for each in tried} == {8}
+    [other] = {each["io_nodes"] for each in tried}
+    assert other != 4
     body = phaseapp | {"tasks": 16, "nodes": 8, "explore": True}
     posted = [client.post("/v1/decisions", json=body, headers=token) for _ in range(60)]
-    assert {each.get_json()["io_nodes"] for each in posted} == {4, 8}
+    assert {each.get_json()["io_nodes"] for each in posted} == {4, other}
 
 
 def test_plain_text_is_only_the_number(client: FlaskClient, filled: None) -> None:
