@@ -25,12 +25,12 @@ test: lint
 
 # The tests that need no service and little time.
 quick: $(VENV)/installed-for-tests
-	IONCAST_TEST_EXAMPLES=0.1 $(TEST) $(QUICKLY)
+	IONCAST_TEST_EXAMPLES=0.05 $(TEST) $(QUICKLY)
 
 # `make quick`, then the lines that it does not reach. From Python 3.12 on, measuring that costs little.
 coverage: $(VENV)/installed-for-tests
 	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
-	IONCAST_TEST_EXAMPLES=0.1 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
+	IONCAST_TEST_EXAMPLES=0.05 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
 # `make test` with every example of the tests that make up their input. Each day random submissions are others;
 # to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it.

@@ -328,7 +328,7 @@ def erlang_c_wait(servers: int, load: float) -> float:
 def test_random_jobs_of_one_size_wait_as_long_as_queueing_theory_says(
     a_workload: Make, scarce: str, servers: int, load: float
 ) -> None:
-    count = 200_000
+    count = 100_000
     random = np.random.default_rng(7)
     submits = np.cumsum(random.exponential(1 / (servers * load), count)).tolist()
     runs = random.exponential(1, count).tolist()

@@ -43,7 +43,7 @@ from tests.support.slurm import WATCH_USER
 pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
 # A hundred in `make test`.
-SUBMISSIONS = examples(3000, part=1 / 9)
+SUBMISSIONS = examples(3000, part=2 / 9)
 IN_A_ROUND = 6
 PATIENCE_S = 300.0
 

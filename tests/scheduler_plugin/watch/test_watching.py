@@ -833,7 +833,7 @@ def test_killed_anywhere_nothing_is_lost_or_doubled(site: Site) -> None:
         "folder": str(site.folder),
         "system": site.system,
         "now_s": site.now_s,
-        "step": 250 // examples(50),
+        "step": 250 // examples(60),
     }
     done = subprocess.run(
         [sys.executable, "-c", _KILLED],
@@ -844,7 +844,7 @@ def test_killed_anywhere_nothing_is_lost_or_doubled(site: Site) -> None:
     )
     assert not done.stderr
     systems = done.stdout.split()
-    assert len(systems) >= 8
+    assert len(systems) >= 5
     for system in systems:
         site.system = system
         assert sorted(run["job_id"] for run in site.runs()) == ["42", "42", "43", "43", "44"]

@@ -67,7 +67,7 @@ def test_a_demonstration_ends_whenever_it_is_asked_to_while_it_starts(
     calls: int, tmp_path: Path
 ) -> None:
     chance = random.Random(SEED)
-    for number in range(examples(50, part=0.35)):
+    for number in range(examples(50, part=0.7)):
         # The last moments are those in which gunicorn has begun.
         at_call = chance.choice([chance.randrange(calls), calls - chance.randrange(calls // 50)])
         folder = tmp_path / str(number)
