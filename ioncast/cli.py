@@ -58,7 +58,7 @@ COMMANDS = {
     ),
     "history": (
         "benchdb.history_commands:history",
-        "Change the history of applications, which decisions rest on, and see who changed it.",
+        "Change the history of applications, which decisions rest on.",
     ),
     "serve": (
         "ioncast.service.running.command:serve",
