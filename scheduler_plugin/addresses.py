@@ -21,8 +21,6 @@ class Address:
     ----------
     text : str
         The address as a user wrote it, without a slash at the end of a URL.
-    url : str
-        The URL to send requests to.
     socket : str or None
         Path of the unix socket; None for TCP.
     """
@@ -34,18 +32,6 @@ class Address:
     @classmethod
     def of(cls, text: str, schemes: Container[str] = ("http",)) -> Address:
         """Read ``unix:/path/of/socket`` or ``http://host:port``.
-
-        Parameters
-        ----------
-        text : str
-            The address.
-        schemes : container of str
-            Accepted schemes of a URL.
-
-        Raises
-        ------
-        InputError
-            If the text is neither.
 
         Examples
         --------

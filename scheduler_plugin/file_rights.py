@@ -22,8 +22,6 @@ class Rule:
 
     Attributes
     ----------
-    path : str
-        The file or folder.
     writers : frozenset of str
         The users who may change it; root always may.
     is_secret : bool
@@ -44,10 +42,6 @@ class Entry:
 
     Attributes
     ----------
-    path : str
-        Its absolute path, in which no folder is a link.
-    owner, group : str
-        The names of its owner and of its group.
     mode : int
         Its kind and its rights, as in `st_mode`. With an ACL the rights of the group are the most
         that any user or group in the ACL has.
@@ -78,11 +72,6 @@ def entries_on_the_way(path: str) -> tuple[Entry, ...]:
     ----------
     path : str
         The file. Links are followed, so the last entry is their target.
-
-    Raises
-    ------
-    OSError
-        If the file is missing, an entry cannot be looked at, or the links have no end.
     """
     names = list(reversed(Path(path).absolute().parts))
     folder = Path("/")
@@ -138,13 +127,6 @@ def rights_problems(rule: Rule, entries: Sequence[Entry]) -> Iterator[RightsProb
 
     In a sticky folder such as /tmp everybody may write, but replace only what belongs to him.
     Therefore such a folder is safe if all entries on the way belong to writers.
-
-    Parameters
-    ----------
-    rule : Rule
-        The rights that the file may have.
-    entries : sequence of Entry
-        The entries on the way to the file, as `entries_on_the_way` finds them.
     """
     writers = rule.writers | {"root"}
     *way, file = entries

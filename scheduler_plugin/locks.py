@@ -11,22 +11,7 @@ from ioncast_base.errors import InputError
 
 
 def locked_file(path: str | Path, taken: str) -> BinaryIO:
-    """Open a file and lock it until it is closed.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, created where it does not exist, for its owner alone.
-    taken : str
-        The message if another process holds the lock.
-
-    Raises
-    ------
-    InputError
-        If another process holds the lock.
-    OSError
-        If the file cannot be opened.
-    """
+    """Open a file and lock it until it is closed."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     file = os.fdopen(descriptor, "r+b", buffering=0)
     try:

@@ -15,8 +15,6 @@ class Mark(NamedTuple):
 
     Attributes
     ----------
-    decision_id : str
-        The service's id of the decision.
     held_until_s : int or None
         The Unix time at which the hold for the arbiter ends by itself; None without a hold.
     """

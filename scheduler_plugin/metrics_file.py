@@ -29,8 +29,6 @@ class MetricsFile:
     ----------
     path : str or None
         The file; with None nothing is written.
-    log : logging.Logger
-        Where failures go.
     """
 
     def __init__(self, path: str | None, log: logging.Logger) -> None:
@@ -107,19 +105,7 @@ def _in_text(metrics: Iterable[Metric]) -> bytes:
 def common_metrics(
     part: str, errors: Mapping[str, int], worked_s: float | None, token_ends_s: float
 ) -> Iterator[Metric]:
-    """The numbers that watch and arbiter both have.
-
-    Parameters
-    ----------
-    part : str
-        ``watch`` or ``arbiter``.
-    errors : mapping of str to int
-        The number of failures of each step.
-    worked_s : float or None
-        Unix time of the end of the last round that worked.
-    token_ends_s : float
-        Unix time of the end of the token of Slurm; infinite if it is unknown.
-    """
+    """The numbers that watch and arbiter both have."""
     build = GaugeMetricFamily(f"ioncast_{part}_build_info", "The version.", labels=["version"])
     build.add_metric([version("ioncast")], 1)
     yield build

@@ -13,20 +13,6 @@ def write_in_place(path: Path, content: bytes, setting: str) -> None:
 
     File and folder belong to root, so that the writer can neither put a pipe in the place of the
     file nor take a lease on it: slurmctld would wait when it opens the file.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which exists.
-    content : bytes
-        All of its new content, which is written at once.
-    setting : str
-        The name of the setting that has the path.
-
-    Raises
-    ------
-    InputError
-        If the file does not exist, or cannot be written.
     """
     try:
         file = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)

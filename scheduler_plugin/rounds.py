@@ -17,15 +17,7 @@ from ioncast_base.errors import IoncastError
 
 
 def log_to_stderr(name: str, level: int = logging.INFO) -> None:
-    """Write the lines of a daemon's log to stderr; of other loggers only warnings and errors.
-
-    Parameters
-    ----------
-    name : str
-        The daemon's logger.
-    level : int
-        The least level of its lines.
-    """
+    """Write the lines of a daemon's log to stderr; of other loggers only warnings and errors."""
     logging.basicConfig(level=logging.WARNING, format="ioncast: %(message)s", stream=sys.stderr)
     logging.getLogger(name).setLevel(level)
 
@@ -62,15 +54,6 @@ def repeat(do_round: Callable[[], object], period_s: float, came: list[int]) -> 
     """Begin a round every `period_s` seconds until a signal came.
 
     A round that takes longer than the period delays the next one.
-
-    Parameters
-    ----------
-    do_round : callable
-        One round.
-    period_s : float
-        Seconds from the beginning of a round to the beginning of the next one.
-    came : list of int
-        The signals that came, from `ended_by_signals`.
     """
     while not came:
         next_s = time.monotonic() + period_s
@@ -79,18 +62,7 @@ def repeat(do_round: Callable[[], object], period_s: float, came: list[int]) -> 
 
 
 class Failures:
-    """Logs the failure of a step when it begins or its reason changes, and when it ends.
-
-    Parameters
-    ----------
-    log : logging.Logger
-        Where the lines go.
-
-    Attributes
-    ----------
-    counts : Counter
-        The number of failures of each step.
-    """
+    """Logs the failure of a step when it begins or its reason changes, and when it ends."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -102,20 +74,7 @@ class Failures:
         return bool(self._reasons)
 
     def attempt(self, name: str, step: Callable[[], object]) -> bool:
-        """Run a step; an `IoncastError` is logged and not raised.
-
-        Parameters
-        ----------
-        name : str
-            The step, in words such as "sending logs".
-        step : callable
-            The step.
-
-        Returns
-        -------
-        bool
-            Whether the step succeeded.
-        """
+        """Run a step; an `IoncastError` is logged and not raised."""
         # A number that is there before the first failure shows the first one, too.
         self.counts[name] += 0
         try:

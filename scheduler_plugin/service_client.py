@@ -46,16 +46,12 @@ class ServiceRefusedError(ServiceError):
 
     Attributes
     ----------
-    status : int
-        HTTP status.
     detail : str
         The service's reason, in a sentence.
     retry_after_s : float or None
         Seconds after which the service wants to be asked again; None if it does not say.
     runs : list of list of int
         The places of the logs of each run, if the logs that were sent are of several runs.
-    bad_logs : dict of int to str
-        The problem of each log that cannot be used, by its place.
     """
 
     def __init__(
@@ -89,12 +85,6 @@ class RunOf:
 
     Attributes
     ----------
-    system : str
-        The system that it ran on.
-    job_id, user, name : str or None
-        The job's id, user and name.
-    nodes, io_nodes : int or None
-        Compute nodes and I/O nodes that the job had.
     decision_id : str or None
         The decision for the job; sent with an outcome only.
     tasks : int or None
@@ -127,8 +117,6 @@ class Ioncast:
     token : callable
         Returns the token. It is called for every request, so that the token can be replaced. With
         an empty token requests have none, which is enough where reading is open.
-    timeout_s : float
-        Seconds that one request may take in all.
     """
 
     def __init__(
@@ -209,30 +197,11 @@ class Ioncast:
             raise self._stranger() from error
 
     def try_question(self) -> None:
-        """Ask for a decision for -1 compute nodes, which the service rejects without a trace.
-
-        Raises
-        ------
-        ServiceRefusedError
-            Always, if the service answers.
-        """
+        """Ask for a decision for -1 compute nodes, which the service rejects without a trace."""
         self._ask("GET", "/v1/decisions", params={"system": "none", "nodes": "-1"})
 
     def send_trace(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
-        """Add a run to the history (`POST /v1/traces`); sending it again changes nothing.
-
-        Parameters
-        ----------
-        logs : sequence of NamedLog
-            The Darshan logs of the run.
-        run : RunOf
-            Facts that are not in the log.
-
-        Returns
-        -------
-        dict
-            The service's answer.
-        """
+        """Add a run to the history (`POST /v1/traces`); sending it again changes nothing."""
         facts = {**_fields(run), "decision_id": None, "started": None}
         return self._send("/v1/traces", logs, facts)
 

@@ -14,13 +14,7 @@ _VARIABLE = "SLURM_JWT="
 
 
 def read_token(path: str) -> str:
-    """Read the token in a file, alone or as `scontrol token` prints it.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or has no token.
-    """
+    """Read the token in a file, alone or as `scontrol token` prints it."""
     token = read_text(Path(path)).strip().removeprefix(_VARIABLE)
     if not token.isascii() or not token.isprintable() or " " in token:
         raise InputError(

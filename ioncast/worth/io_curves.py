@@ -20,8 +20,6 @@ class IoCurve:
 
     Attributes
     ----------
-    name : str
-        Name of the curve.
     nodes : int or None
         Compute nodes of the measurements; None if unknown.
     mib_s : mapping of int to float

@@ -16,8 +16,6 @@ class Job(NamedTuple):
         Run time in seconds.
     limit_s : float
         Time limit in seconds.
-    nodes : int
-        Number of compute nodes.
     application : str
         Name of the application; jobs of one application do the same I/O.
     curve : str or None

@@ -63,10 +63,6 @@ def replay(
     ----------
     work : Workload
         The queue with its I/O; no job is larger than the machine.
-    machine : Machine
-        The machine to replay on.
-    policy : Policy
-        The rule for the I/O nodes of each job.
     progress : callable
         Called now and then with the number of jobs that started since the last call.
     """

@@ -16,10 +16,6 @@ class Machine:
 
     Attributes
     ----------
-    nodes : int
-        Number of compute nodes.
-    pool : int
-        Number of I/O nodes.
     direct : bool
         Whether jobs may use direct access, if their curve was measured with it.
     """

@@ -43,15 +43,7 @@ class LeftOut(Enum):
 
 @dataclass(frozen=True)
 class Extract:
-    """The content of an accounting extract.
-
-    Attributes
-    ----------
-    jobs : tuple of Job
-        The jobs that ran, by the time of their submission.
-    left_out : mapping of LeftOut to int
-        How many lines are left out, by reason.
-    """
+    """The content of an accounting extract."""
 
     jobs: tuple[Job, ...]
     left_out: Mapping[LeftOut, int]

@@ -28,8 +28,6 @@ class Workload:
 
     Attributes
     ----------
-    curves : tuple of IoCurve
-        The curves that the jobs' I/O follows.
     submit_s, recorded_s, limit_s : array of float
         Time of submission, recorded run time and time limit.
     nodes : array of int
@@ -76,12 +74,6 @@ def workload(
 
     Parameters
     ----------
-    jobs : sequence of Job
-        The jobs, by the time of their submission.
-    curves : sequence of IoCurve
-        The curves to choose from.
-    machine : Machine
-        The machine that the jobs ran on.
     io_share : tuple of float
         The least and the largest share of I/O in run times, above 0 and below 1.
     seed : int

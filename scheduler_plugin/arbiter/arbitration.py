@@ -42,19 +42,7 @@ class _Pool:
 
 @dataclass(frozen=True)
 class Change:
-    """New values for a waiting job.
-
-    Attributes
-    ----------
-    job : Job
-        The job before the change.
-    licenses : str
-        Their new value.
-    is_release : bool
-        Whether the job is released.
-    why : str
-        The reason in a few words, for the log.
-    """
+    """New values for a waiting job."""
 
     job: Job
     licenses: str

@@ -23,8 +23,6 @@ class Heartbeat:
 
     Parameters
     ----------
-    path : str or Path
-        The file, which exists and belongs to root.
     lock : str or Path
         The file of `arbitrate.lock`.
     """
@@ -36,13 +34,7 @@ class Heartbeat:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Run as the only arbiter: two would undo each other's changes.
-
-        Raises
-        ------
-        InputError
-            If another arbiter runs, or a file cannot be written.
-        """
+        """Run as the only arbiter: two would undo each other's changes."""
         try:
             lock = locked_file(self._lock, "another arbiter runs")
         except OSError as error:
@@ -59,11 +51,6 @@ class Heartbeat:
         """Write the Unix time, in whole seconds, and how long a job is held at most.
 
         It may be called often: it writes once a second.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
         """
         now_s = int(time.time())
         if now_s != self._written_s:

@@ -44,12 +44,6 @@ class Arbiter:
 
     Parameters
     ----------
-    settings : Settings
-        The site's settings.
-    slurm : Slurm
-        Client of slurmrestd, for the jobs.
-    service : Ioncast
-        Client of the service, for the decisions.
     is_dry : bool
         Whether changes are only logged.
     """
@@ -75,18 +69,6 @@ class Arbiter:
 
     def round(self, now_s: float, progress: Callable[[], None] = lambda: None) -> list[Change]:
         """Plan and change the waiting jobs once.
-
-        Parameters
-        ----------
-        now_s : float
-            Unix time.
-        progress : callable
-            It is called after each change that Slurm accepted.
-
-        Returns
-        -------
-        list of Change
-            The changes that were made; in a dry run, that would be made.
 
         Raises
         ------

@@ -29,8 +29,6 @@ class Controller:
     ----------
     configuration : mapping of str to str
         The settings in use, by their names in lower case; empty for those that are not set.
-    totals : mapping of str to int
-        The number of each licence.
     """
 
     configuration: Mapping[str, str]

@@ -27,15 +27,7 @@ _READ = 'LICENCE=ionode; . "$1"; printf "%s\\n" ' + " ".join(f'"${name}"' for na
 
 @dataclass(frozen=True)
 class Hook:
-    """An installed hook.
-
-    Attributes
-    ----------
-    is_shipped : bool
-        Whether it and the functions beside it are those of this version of ioncast.
-    is_runnable : bool
-        Whether SlurmUser may run it.
-    """
+    """An installed hook."""
 
     is_shipped: bool
     is_runnable: bool
@@ -43,17 +35,7 @@ class Hook:
 
 @dataclass(frozen=True)
 class HookSettings:
-    """The values in hooks.conf, and the state of the script and of the folder.
-
-    Attributes
-    ----------
-    licence, folder, script : str
-        LICENCE, JOBS_FOLDER and SITE_SCRIPT.
-    is_runnable : bool
-        Whether SlurmUser may run the script.
-    is_folder, is_writable, is_readable : bool
-        Whether JOBS_FOLDER is a folder, SlurmUser can write there, and everybody can read it.
-    """
+    """The values in hooks.conf, and the state of the script and of the folder."""
 
     licence: str
     folder: str

@@ -54,16 +54,6 @@ class Plugin:
 
     Attributes
     ----------
-    settings : mapping of str to str
-        The settings in the file that are not tables.
-    modes : frozenset of str
-        The general mode and those of partitions.
-    pools : tuple of int
-        The general pool and those of partitions.
-    complaints : tuple of str
-        The plugin's own lines about wrong settings.
-    loaded : str
-        The line that the plugin logs when it loads these settings.
     is_as_slurmctld : bool
         Whether they were read with the rights of slurmctld; other users cannot read its token.
     """

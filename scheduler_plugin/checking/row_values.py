@@ -22,8 +22,6 @@ class Row:
         read; ``FAIL`` for a part that does not work or is not safe.
     subject : str
         The thing that was looked at, in a few words.
-    found : str
-        The state that it is in.
     remedy : str
         Advice; empty if nothing needs to be done.
     """
@@ -36,15 +34,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Gap:
-    """A source that tells nothing.
-
-    Attributes
-    ----------
-    reason, remedy : str
-        The reason, and advice.
-    needs_root : bool
-        Whether root could read the source.
-    """
+    """A source that tells nothing."""
 
     reason: str
     remedy: str = ""

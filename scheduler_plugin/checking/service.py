@@ -27,12 +27,6 @@ class Service:
 
     Attributes
     ----------
-    version : str
-        Its version.
-    keeper, database : str
-        Their states in words of the service.
-    systems : tuple of str
-        The systems with measurements.
     is_open : bool
         Whether reading needs no token.
     untried : mapping of str to mapping
@@ -81,15 +75,7 @@ def gather_rights(address: str, token: str) -> dict[str, Any]:
 
 
 def gather_answer(address: str, token: str, user: str) -> int:
-    """Ask at the plugin's address; return the status with which a wrong question is rejected.
-
-    Raises
-    ------
-    ServiceUnreachableError
-        If no service answers there.
-    InputError
-        If SlurmUser may not use the socket.
-    """
+    """Ask at the plugin's address; return the status with which a wrong question is rejected."""
     url = address if address.startswith("unix:") else f"http://{address}"
     socket = Address.of(url).socket
     if socket is not None and not can(user, "w", socket):

@@ -51,8 +51,6 @@ class Slurm:
     ----------
     address : str
         Where slurmrestd listens: ``unix:/path/of/socket`` or ``http://host:port``.
-    user : str
-        The user that the token belongs to.
     token : callable
         Returns the JWT. It is called for every request, so that the token can be renewed.
     timeout_s : float
@@ -146,8 +144,6 @@ class Slurm:
 
         Parameters
         ----------
-        changes : iterable of JobChange
-            The changes.
         note : callable
             It is called after each change, with the error if Slurm rejects this change. All other
             errors end the changes, and are raised.
@@ -168,13 +164,7 @@ class Slurm:
         return _listed(self._ask("GET", "slurm", "licenses"), "licenses", self._version.licence)
 
     def limits(self, licence: str, total: int) -> Limits:
-        """Slurm's limits on a licence, of which it has `total`.
-
-        Raises
-        ------
-        SlurmAnswerError
-            If the cluster has no slurmdbd, or slurmrestd does not offer it.
-        """
+        """Slurm's limits on a licence, of which it has `total`."""
         found = self._ask("GET", "slurmdb", "qos")
         key = "qos" if "qos" in found else "QOS"
         qos = dict(_listed(found, key, lambda each: (each["name"], qos_limit(each, licence))))
@@ -203,11 +193,6 @@ class Slurm:
 
         A requeued job is listed once for each of its runs. A job that cannot be read is left out
         with a warning. If no job can be read, the first problem is raised.
-
-        Raises
-        ------
-        SlurmAnswerError
-            If the cluster has no slurmdbd, or slurmrestd does not offer it.
         """
         # Versions before 0.0.40 read a number without "uts" as a date.
         span = {"start_time": f"uts{since_s}", "end_time": f"uts{until_s}"}

@@ -57,18 +57,6 @@ async def exchange(
     The timeout of httpx limits each step of a request, so a server that sends one byte now and
     then could take forever. Here `timeout_s` limits the whole request; only the look-up of a host
     name may take longer.
-
-    Parameters
-    ----------
-    content
-        `params` and `json` of `httpx.Client.request`.
-
-    Raises
-    ------
-    SlurmUnreachableError
-        If no server answers, or its answer is not complete in time.
-    SlurmAnswerError
-        If the answer is not HTTP, or larger than 2 GiB.
     """
     began = time.monotonic()
     try:

@@ -29,8 +29,6 @@ class Job:
 
     Attributes
     ----------
-    id : int
-        Slurm's id, as in SLURM_JOB_ID.
     state : str
         Slurm's base state in capitals, such as PENDING, RUNNING, COMPLETED, FAILED, TIMEOUT,
         CANCELLED or NODE_FAIL; COMPLETING while Slurm cleans up its nodes; REQUEUED for a run of

@@ -20,14 +20,8 @@ class Limits:
 
     Attributes
     ----------
-    licence : str
-        The licence's name.
     total : int
         The number that Slurm has; 0 if it does not know the licence.
-    partitions, qos, accounts : mapping of str to int
-        By name. A partition has the limit of its QOS.
-    users : mapping of tuple to int
-        By account and user, where they have less than the account.
     partition_users : mapping of tuple to int
         By partition, account and user: the same for the jobs of one partition.
     """

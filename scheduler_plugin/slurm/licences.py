@@ -32,8 +32,6 @@ def licence_count(licenses: str, name: str) -> int | None:
         is negative or above any pool, of which Slurm keeps the low 32 bits, is left alone: its
         number is None. From Slurm 25.05 on ``a:1|b:2`` asks for one licence or
         the other; it is counted as if it asked for both.
-    name : str
-        The licence.
 
     Examples
     --------
@@ -50,11 +48,6 @@ def with_licence(licenses: str, name: str, count: int) -> str:
     """Set the count of one licence and keep the other licences.
 
     A count of 0 removes the licence.
-
-    Raises
-    ------
-    InputError
-        If the text has alternatives (``|``), beside which Slurm accepts no other licence.
 
     Examples
     --------

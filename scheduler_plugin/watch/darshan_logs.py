@@ -45,15 +45,9 @@ class LogName:
 
     Attributes
     ----------
-    name : str
-        The name.
-    job_id : int
-        The job's id.
     month, day, second : int or None
         When the process started, in local time; `second` counts from midnight. None in a
         shortened name.
-    is_partial : bool
-        Whether Darshan is still writing the log.
     """
 
     name: str
@@ -103,15 +97,7 @@ def parse_log_name(name: str) -> LogName | None:
 
 
 class LogFolder:
-    """A site's folder of logs.
-
-    Parameters
-    ----------
-    folder : str or Path
-        The folder of all logs.
-    layout : str
-        The folder of a day below it, in strftime's codes.
-    """
+    """A site's folder of logs."""
 
     def __init__(self, folder: str | Path, layout: str) -> None:
         self._folder = Path(folder)
@@ -146,19 +132,8 @@ class LogFolder:
 
         Parameters
         ----------
-        job_id : int
-            The job's id.
-        started_s, ended_s : float
-            Unix times of the run.
-        after_s, before_s : float, optional
-            End of the run before it with this id, and start of the run after it.
         known_s : float
             Unix time until which all runs are known. A later log may be that of the next run.
-
-        Raises
-        ------
-        InputError
-            When a folder cannot be read.
         """
         since_s, until_s = started_s - CLOCKS_S, min(ended_s + CLOCKS_S, known_s)
         if after_s is not None:
@@ -219,15 +194,7 @@ def _border(ended_s: float, started_s: float) -> float:
 
 
 def copied_log(path: Path, user: str) -> BytesIO:
-    """Copy a log of a user's job into memory, so that nobody changes it while it is sent.
-
-    Raises
-    ------
-    InputError
-        When the file is not a log of the user's job (`open_log`), or is too large.
-    OSError
-        When it cannot be read now, for example because it changes meanwhile.
-    """
+    """Copy a log of a user's job into memory, so that nobody changes it while it is sent."""
     with open_log(path, user) as file:
         before = os.fstat(file.fileno())
         if before.st_size > _LARGEST_LOG_MIB << 20:
@@ -245,13 +212,6 @@ def open_log(path: Path, user: str) -> BinaryIO:
 
     Everybody can write files to Darshan's folders. So a log must be a regular file that belongs
     to the job's user, or to root or this process's user, who may have collected the logs.
-
-    Raises
-    ------
-    InputError
-        When the file is not a log of the user's job.
-    OSError
-        When it cannot be opened.
     """
     # A link could lead to any file. Opening a FIFO could block forever, and a file with a lease
     # for 45 s.

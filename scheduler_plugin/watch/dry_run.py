@@ -10,15 +10,7 @@ from scheduler_plugin.service_client import Ioncast, NamedLog, RunOf
 
 
 class DryReceiver:
-    """Describes the logs of each run instead of sending them.
-
-    Parameters
-    ----------
-    service : Ioncast
-        Client of the service.
-    say : callable
-        Prints a line.
-    """
+    """Describes the logs of each run instead of sending them."""
 
     def __init__(self, service: Ioncast, say: Callable[[str], object]) -> None:
         self._service = service

@@ -16,12 +16,8 @@ class Exporter:
 
     Parameters
     ----------
-    file : MetricsFile
-        The file.
     plugin_log : PluginLog or None
         The plugin's lines; None if the log is not known.
-    token_ends_s : callable
-        Returns the Unix time of the end of the token of Slurm.
     """
 
     def __init__(
@@ -41,12 +37,6 @@ class Exporter:
         counted : mapping of str to int
             Jobs that are done and those of them without a log, sent traces and outcomes, and logs
             that the service rejected, all since the start.
-        waiting : int
-            Logs that wait for the service.
-        failures : Failures
-            The failures of the watch's steps.
-        worked_s : float or None
-            Unix time of the end of the last round that worked.
         """
         if self._plugin_log is not None:
             failures.attempt("reading the plugin's lines", self._plugin_log.read)

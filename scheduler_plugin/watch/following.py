@@ -39,18 +39,8 @@ class JobFollower:
 
     Parameters
     ----------
-    state : WatchState
-        The watch's state.
-    slurm : SlurmJobs
-        Client of Slurm.
     failures : Failures
         Reports a slurmdbd that does not answer; jobs are followed all the same.
-    licence : str
-        Slurm's name of an I/O node.
-    period_s : float
-        Seconds between two rounds.
-    clock : callable
-        Returns the Unix time.
     """
 
     def __init__(

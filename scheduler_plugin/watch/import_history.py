@@ -52,16 +52,6 @@ class HistoryImport:
     ----------
     state : WatchState
         The import's own state; not the watch's, which runs meanwhile.
-    slurm : Accounting
-        Client of Slurm.
-    logs : LogFolder
-        The folder of Darshan's logs.
-    sender : LogSender
-        Sends the logs of the state.
-    count : Counter
-        The numbers of jobs and logs, to which the sender adds its own.
-    licence : str
-        Slurm's name of an I/O node.
     clock, sleep : callable
         Return the Unix time, and wait some seconds.
     """
@@ -89,18 +79,7 @@ class HistoryImport:
         self._told_s = clock()
 
     def run(self, since_s: int, until_s: int) -> bool:
-        """Import the jobs with `since_s` <= end < `until_s`, in Unix times.
-
-        Returns
-        -------
-        bool
-            Whether all folders and logs could be read.
-
-        Raises
-        ------
-        IoncastError
-            If Slurm or the service cannot be used; the next import goes on.
-        """
+        """Import the jobs with `since_s` <= end < `until_s`, in Unix times."""
         # No log is sent yet. The service only says whether it knows the token and the system.
         self._sender.send(-math.inf)
         self._read_jobs(since_s, until_s)

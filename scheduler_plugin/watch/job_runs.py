@@ -27,12 +27,6 @@ def job_runs(
 
     Parameters
     ----------
-    jobs : iterable of Job
-        Slurm's jobs.
-    licence : str
-        The licence that stands for an I/O node.
-    now_s : float
-        Unix time; the end of an ended job for which Slurm gives no end.
     are_accounted : bool
         Whether the jobs come from slurmdbd. It does not always know the licences, so
         the I/O nodes of a job that names none are unknown.

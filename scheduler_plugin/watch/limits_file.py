@@ -29,17 +29,7 @@ class SlurmLimits(Protocol):
 
 
 class LimitsFile:
-    """Writes Slurm's limits into a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    licence : str
-        Slurm's name of an I/O node.
-    slurm : SlurmLimits
-        Client of Slurm.
-    """
+    """Writes Slurm's limits into a file."""
 
     def __init__(self, path: str | Path, licence: str, slurm: SlurmLimits) -> None:
         self._path = Path(path)
@@ -52,13 +42,6 @@ class LimitsFile:
         """Ask Slurm and write the file; a cluster without slurmdbd has a total only.
 
         If slurmdbd does not answer, the limits that it gave last stay.
-
-        Raises
-        ------
-        SlurmError
-            If Slurm does not answer.
-        InputError
-            If the file cannot be written, or the limits are too many for it.
         """
         total = self._slurm.licence_total(self._licence)
         failure: SlurmError | None = None

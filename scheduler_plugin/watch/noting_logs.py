@@ -26,30 +26,10 @@ def note_logs(
 
     The caller opens the transaction.
 
-    Parameters
-    ----------
-    state : WatchState
-        The state that has the run.
-    logs : LogFolder
-        The folder of Darshan's logs.
-    run : JobRun
-        The run.
-    known_s : float
-        Unix time until which all runs are known.
-    wait_s : float
-        Seconds after the run's end until no more logs of it are expected.
-    now_s : float
-        The present Unix time.
-
     Returns
     -------
     int or None
         Number of the run's logs; None as long as more may appear.
-
-    Raises
-    ------
-    InputError
-        When a folder cannot be read.
     """
     assert run.ended_s is not None  # noqa: S101
     before_s, after_s = state.neighbours(run)

@@ -34,13 +34,7 @@ _MOST_BYTES = 16 << 20
 
 
 class PluginLog:
-    """Counts the plugin's lines from now on.
-
-    Parameters
-    ----------
-    path : str
-        slurmctld's log, which may be rotated.
-    """
+    """Counts the plugin's lines from now on."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -53,13 +47,7 @@ class PluginLog:
         self._is_paused = False
 
     def read(self) -> None:
-        """Count the new lines.
-
-        Raises
-        ------
-        InputError
-            If the log cannot be read.
-        """
+        """Count the new lines."""
         try:
             if self._file is None:
                 self._file = _opened(self._path)

@@ -46,20 +46,8 @@ class LogSender:
 
     Parameters
     ----------
-    state : WatchState
-        The watch's state.
-    service : Receiver
-        Client of the service.
-    counted : Counter
-        Gets the numbers of sent logs ("trace", "outcome") and of rejected ones ("refused").
-    system : str
-        The system's name in ioncast.
-    period_s : float
-        Seconds between two rounds, and the first pause after a failure.
     is_dry : bool
         Whether the receiver sends nothing; then the log says "would be sent".
-    clock : callable
-        Returns the Unix time.
     """
 
     def __init__(
@@ -93,23 +81,7 @@ class LogSender:
         return now_s < self._paused_until_s
 
     def send(self, until_s: float) -> bool:
-        """Send the logs that are due; without one, only check the service once.
-
-        Parameters
-        ----------
-        until_s : float
-            Unix time after which no further log is sent in this round.
-
-        Returns
-        -------
-        bool
-            Whether no log was put off; logs that cannot be read now are tried again later.
-
-        Raises
-        ------
-        IoncastError
-            If the service cannot be used; the logs wait.
-        """
+        """Send the logs that are due; without one, only check the service once."""
         if not self._is_system_checked:
             self._check_system()
         is_complete = True

@@ -64,20 +64,12 @@ class JobRun:
 
     Attributes
     ----------
-    id : int
-        The job's id.
     started_s, ended_s : float
         Unix times; `ended_s` is None while it runs.
-    user, name : str
-        The job's user and name.
-    nodes : int or None
-        Number of compute nodes.
     io_nodes : int or None
         Number of I/O nodes that it had; None if unknown.
     decision_id : str or None
         Id of ioncast's decision on the job; None without one.
-    tasks : int or None
-        Number of processes that Slurm started.
     """
 
     id: int
@@ -154,17 +146,7 @@ class WatchState:
     def newest_ended(
         self, since_s: float, until_s: float, after: JobRun | None, limit: int
     ) -> list[JobRun]:
-        """Some runs with `since_s` <= end < `until_s`, the newest first.
-
-        Parameters
-        ----------
-        since_s, until_s : float
-            Unix times.
-        after : JobRun or None
-            The last run that was returned before; None at the beginning.
-        limit : int
-            The most runs.
-        """
+        """Some runs with `since_s` <= end < `until_s`, the newest first."""
         place = (until_s, 0, 0.0) if after is None else (after.ended_s, after.id, after.started_s)
         return self._runs(
             "ended_s >= ? AND (ended_s, id, started_s) < (?, ?, ?)",

@@ -32,26 +32,10 @@ class Watch:
 
     Parameters
     ----------
-    state : WatchState
-        The watch's state.
-    slurm : SlurmJobs
-        Client of Slurm.
-    service : Receiver
-        Client of the service.
-    logs : LogFolder
-        The folder of Darshan's logs.
-    system, licence : str
-        The system's name in ioncast, and Slurm's name of an I/O node.
     period_s, wait_s : float
         Seconds between two rounds, and after a job's end until no more logs of it are expected.
-    limits : LimitsFile, optional
-        The file for Slurm's limits.
-    exporter : Exporter, optional
-        Writes numbers for Prometheus.
     is_dry : bool
         Whether the receiver sends nothing; then the log says "would be sent".
-    clock : SteadyTime, optional
-        The time.
     """
 
     def __init__(
@@ -96,18 +80,7 @@ class Watch:
         self._limits_s = 0.0
 
     def round(self, sending_s: float) -> bool:
-        """Do each step once.
-
-        Parameters
-        ----------
-        sending_s : float
-            Seconds after which sending stops; the remaining logs wait for the next round.
-
-        Returns
-        -------
-        bool
-            Whether nothing failed.
-        """
+        """Do each step once."""
         has_worked = self._steps(sending_s)
         if has_worked:
             self._worked_s = self._clock.wall_s()
