@@ -230,6 +230,8 @@ def _is_decided(site: Site, partition: str, line: re.Pattern[str]) -> bool:
 
 
 def test_the_watch_knows_jobs_with_strange_names(site: Site) -> None:
+    # Het jobs that Slurm cannot start keep nodes idle, so that other jobs wait behind them.
+    site.with_ioncast.run("scancel", f"--user={USER}")
     job = site.with_ioncast.submit(b"--job-name=\xff", b"--comment=\xfe", user=USER)
     token = read_token(str(site.folder / f"{WATCH_USER}.jwt"))
     with Slurm(f"unix:{site.with_ioncast.rest}", WATCH_USER, lambda: token, PATIENCE_S) as slurm:

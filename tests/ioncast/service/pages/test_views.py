@@ -891,7 +891,7 @@ class TestTheInterface:
         [asked] = re.findall(table, page(filled, "/docs"), flags=re.DOTALL)
         *_, body = asked.split("<tbody>")
         meanings = [words(row).split(" query ", 1)[1] for row in body.split("</tr>")[:-1]]
-        assert len(meanings) == 8
+        assert len(meanings) == 9
         assert all(len(meaning.split()) > 1 for meaning in meanings), meanings
 
     def test_has_examples_that_work(self, filled: FlaskClient) -> None:
