@@ -114,11 +114,6 @@ def gather_text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def shipped_text(folder: Path, name: str) -> str:
-    """The text of the file that this version of ioncast has."""
-    return gather_text(folder / name)
-
-
 def _plain(value: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ioncast.insights.checks.values import IMPORTANCES, Check, Thresholds
+from ioncast.insights.checks.values import Check, Thresholds
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted, in_digits, listed, size
 
@@ -139,12 +139,6 @@ def to_listing(checks: Sequence[Check], thresholds: Thresholds) -> str:
         )
         for check in checks
     )
-
-
-def count_by_importance(record: Record) -> dict[str, int]:
-    """Count the causes of a run by importance, the most important first."""
-    found = [cause["importance"] for cause in record["causes"]]
-    return {each: found.count(each) for each in IMPORTANCES if each in found}
 
 
 def _named_ranks(ranks: Sequence[int]) -> str:
