@@ -161,6 +161,8 @@ def read_measurements(
 
     Returns
     -------
+    file_format : str
+        Name of the format.
     measurements : list of Measurement
         The measurements; at least one.
 

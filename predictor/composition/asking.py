@@ -166,14 +166,15 @@ def read_knowledge(
     *,
     may_be_empty: bool = False,
 ) -> tuple[Knowledge, MeasurementSummary, tuple[str, ...]]:
-    """Read the curves and the model that predict some configurations.
+    """Read the curves and the model that predict some configurations, and their summary.
 
-    If the model must be fitted first, it is stored for the next prediction.
+    If the model must be fitted first, it is stored for the next prediction. Warnings name engines
+    that are left out, and a model that cannot be stored.
 
-    Returns
-    -------
-    warnings : tuple of str
-        Engines that are left out, and a model that cannot be stored.
+    Raises
+    ------
+    UnknownNameError
+        When nothing was measured on the system, or not with that engine, unless `may_be_empty`.
     """
     with frontend.transaction() as connection:
         summary = read_summary(connection, system, engine)

@@ -212,6 +212,8 @@ def _known_deviations(
     -------
     deviations : array
         Deviation of each predicted run, in standard deviations.
+    cells : int
+        Number of cells that these runs are in.
     """
     _, cell = np.unique(places, axis=0, return_inverse=True)
     order = np.random.default_rng(_SEED).permutation(len(cell))

@@ -183,6 +183,10 @@ def _record_positions(data: bytes, byte_order: str, version: int) -> tuple[array
     -------
     positions : array of int
         Where the records with stripes or components begin. Others have no layout.
+    records : int
+        The number of all records.
+    end : int
+        Where the last record ends.
     """
     # The last two words of a head have the numbers of components (version 2) and of stripes.
     counts_at = struct.Struct(f"{byte_order}2q").unpack_from

@@ -77,6 +77,8 @@ def ranked(checks: _Record, advice: Sequence[_Record]) -> tuple[list[Cause], lis
     causes : list of Cause
         By the seconds that each could save: as predicted, else at most, as the log tells. Advice
         that makes the run slower, and causes with next to no time at stake, are the last.
+    others : list of dict
+        The findings that are no cause: good practice and facts.
     """
     by_code = {finding["code"]: finding for finding in checks["findings"]}
     advised = {code for one in advice if len(one["keys"]) == 1 for code in one["codes"]}
