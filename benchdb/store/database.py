@@ -6,7 +6,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -67,11 +67,7 @@ def open_database(
     engine = _create_engine(str(location or default_location()), create)
     where = shown(engine.url)
     try:
-        with (
-            _impatience(engine, _OPENING_S if patience_s is None else patience_s),
-            engine.connect() as connection,
-        ):
-            version = _version(connection, where)
+        version = _version_within(engine, _OPENING_S if patience_s is None else patience_s, where)
         if version != NEWEST:
             _upgrade(engine, version, where)
     except BaseException as error:
@@ -85,6 +81,19 @@ def open_database(
             remedy=_remedy(reason),
         ) from error
     return engine
+
+
+def _version_within(engine: Engine, patience_s: float, where: str) -> str | None:
+    """Read the version of the database, or give up if PostgreSQL does not answer in time.
+
+    Later connections wait as long as the server needs: an import or an upgrade may be one long
+    statement, or wait for another writer.
+    """
+    if engine.driver == _PSYCOPG:
+        engine = create_engine(engine.url, poolclass=NullPool)
+        _limit_silence(engine, patience_s)
+    with engine.connect() as connection:
+        return _version(connection, where)
 
 
 def existing_database(
@@ -134,19 +143,15 @@ def _existing_postgresql(url: URL, patience_s: float, silence_s: float) -> Engin
     )
     event.listen(engine, "handle_error", _leave_read_only)
     if engine.driver == _PSYCOPG:
-        # psycopg is optional, and an SQLite file does not need it.
-        from benchdb.store.silent_server import limit_silence  # noqa: PLC0415
-
-        limit_silence(engine, silence_s)
+        _limit_silence(engine, silence_s)
     return engine
 
 
-def _impatience(engine: Engine, patience_s: float) -> AbstractContextManager[None]:
-    if engine.driver != _PSYCOPG:
-        return nullcontext()
-    from benchdb.store.silent_server import impatience  # noqa: PLC0415
+def _limit_silence(engine: Engine, patience_s: float) -> None:
+    # psycopg is optional, and an SQLite file does not need it.
+    from benchdb.store.silent_server import limit_silence  # noqa: PLC0415
 
-    return impatience(engine, patience_s)
+    limit_silence(engine, patience_s)
 
 
 def _existing_sqlite(url: URL, patience_s: float) -> Engine:

@@ -6,8 +6,6 @@ limits nor the server's own ever end a statement there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -65,36 +63,13 @@ def limit_silence(engine: Engine, patience_s: float) -> None:
     """Let all connections of an engine give up on a server that does not answer."""
 
     def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> ImpatientConnection:
-        return _connected(arguments, options, patience_s)
+        limited = {"connect_timeout": max(int(patience_s), 2)} | options
+        connection = ImpatientConnection.connect(*arguments, **limited)
+        connection.patience_s = patience_s
+        return connection
 
     event.listen(engine, "do_connect", connect)
     event.listen(engine, "handle_error", _wait_once)
-
-
-@contextmanager
-def impatience(engine: Engine, patience_s: float) -> Iterator[None]:
-    """Let the connections of a block give up on a server that does not answer.
-
-    After the block they are closed. Later ones wait as long as the server needs: an import or an
-    upgrade may be one long statement, or wait for another writer.
-    """
-
-    def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> ImpatientConnection:
-        limited = {"connect_timeout": max(int(patience_s), 2)} | options
-        return _connected(arguments, limited, patience_s)
-
-    event.listen(engine, "do_connect", connect)
-    try:
-        yield
-    finally:
-        event.remove(engine, "do_connect", connect)
-        engine.dispose()
-
-
-def _connected(arguments: Any, options: Any, patience_s: float) -> ImpatientConnection:
-    connection = ImpatientConnection.connect(*arguments, **options)
-    connection.patience_s = patience_s
-    return connection
 
 
 def _wait_once(context: ExceptionContext) -> None:
