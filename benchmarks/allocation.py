@@ -33,7 +33,8 @@ from threadpoolctl import threadpool_limits
 
 from benchdb.measurements.curves import Curve, curves
 from benchdb.store.database import reading
-from ioncast_base.allocation.dividing import JobCurve, PolicyName, allocate
+from experiments.scheduling.simple_rules import best, equal, static
+from ioncast_base.allocation.dividing import JobCurve, allocate
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 
@@ -48,10 +49,9 @@ DRAWS = 200
 OURS = "sum, predicted curves"
 PROPORTIONAL = "proportional, predicted curves"
 NEAREST = "sum, nearest benchmark's curves"
-WAITING = "sum, jobs may wait, predicted curves"
 BEST = "best, predicted curves"
 STATIC, EQUAL, DIRECT = "static, filled", "equal", "all direct"
-WAYS = (OURS, PROPORTIONAL, NEAREST, WAITING, BEST, STATIC, EQUAL, DIRECT)
+WAYS = (OURS, PROPORTIONAL, NEAREST, BEST, STATIC, EQUAL, DIRECT)
 FORWARDED = "Direct access excluded"
 ALLOWED = "Direct access allowed"
 
@@ -227,18 +227,14 @@ def given(way: str, some: Sequence[Pattern], pool: int) -> IoNodes:
 def divided(
     curves_of_jobs: Sequence[Numbers], some: Sequence[Pattern], pool: int, way: str = OURS
 ) -> IoNodes:
-    policies: dict[str, PolicyName] = {BEST: "best", STATIC: "static", EQUAL: "equal"}
     jobs = [
         JobCurve(str(place), one.nodes, curve)
         for place, (one, curve) in enumerate(zip(some, curves_of_jobs, strict=True))
     ]
-    found = allocate(
-        jobs,
-        pool,
-        policy=policies.get(way, "mckp"),
-        everyone=way != WAITING,
-        objective="proportional" if way == PROPORTIONAL else "sum",
-    )
+    rules = {BEST: best, STATIC: static, EQUAL: equal}
+    if way in rules:
+        return rules[way](jobs, pool)
+    found = allocate(jobs, pool, objective="proportional" if way == PROPORTIONAL else "sum")
     return [share.io_nodes for share in found.shares]
 
 
@@ -344,7 +340,7 @@ def table(setting: str, shares: Sequence[Share]) -> Iterator[str]:
 
 def table_of_sizes(setting: str, shares: Sequence[Share]) -> Iterator[str]:
     """Mean shares by jobs and I/O nodes, for the most important ways."""
-    ways = (OURS, NEAREST, WAITING, STATIC)
+    ways = (OURS, NEAREST, STATIC)
     yield f"\n{setting}, mean share of the highest sum by jobs and I/O nodes\n"
     yield f"| jobs | I/O nodes | {' | '.join(ways)} |"
     yield "| ---: | ---: " + "| ---: " * len(ways) + "|"

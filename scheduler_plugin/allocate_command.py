@@ -1,21 +1,17 @@
-"""`ioncast allocate`: divide I/O nodes among jobs and compare policies."""
+"""`ioncast allocate`: divide I/O nodes among jobs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
 import click
 
 from ioncast_base.allocation import option_texts
 from ioncast_base.allocation.dividing import (
     OBJECTIVES,
-    POLICIES,
     WEIGHTS,
     ObjectiveName,
-    PolicyName,
     WeightName,
     allocate,
     weighted,
@@ -25,27 +21,16 @@ from ioncast_base.command_options import Number, WholeNumber
 from ioncast_base.limits import LARGEST_COUNT
 from scheduler_plugin.allocation_tables import FORMATS
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-def _choice_option(name: str, choices: Sequence[str], *, default: str, text: str) -> Decorator:
-    chosen = click.Choice(choices)
-    return click.option(name, type=chosen, default=default, show_default=True, help=text)
-
-
-def _share_option(name: str, *, text: str) -> Decorator:
-    return click.option(name, type=Number(0, 1), default=0.0, show_default=True, help=text)
-
 
 @click.command(
     "allocate",
     epilog="""\b
 Examples:
   ioncast allocate jobs.json --pool 16
-  ioncast allocate jobs.json --pool 16 --policy mckp --floor 0.8 --format json
+  ioncast allocate jobs.json --pool 16 --format json
   ioncast allocate jobs.json --pool 16 --objective proportional
   ioncast allocate jobs.json --pool 16 --weight nodes --minimum-gain 0.1
-  ioncast allocate - --pool 16 --machine-nodes 512 < jobs.json
+  ioncast allocate - --pool 16 < jobs.json
 
 \b
 jobs.json:
@@ -62,22 +47,26 @@ jobs.json:
     metavar="N",
     help=option_texts.POOL,
 )
-@_choice_option("--policy", [*POLICIES, "all"], default="all", text=option_texts.POLICY)
-@_choice_option("--weight", WEIGHTS, default="given", text=option_texts.WEIGHT)
 @click.option(
-    "--everyone/--no-everyone",
-    default=True,
+    "--weight",
+    type=click.Choice(WEIGHTS),
+    default="given",
     show_default=True,
-    help=option_texts.EVERYONE,
+    help=option_texts.WEIGHT,
 )
-@_choice_option("--objective", OBJECTIVES, default="sum", text=option_texts.OBJECTIVE)
-@_share_option("--floor", text=option_texts.FLOOR)
-@_share_option("--minimum-gain", text=option_texts.MINIMUM_GAIN)
 @click.option(
-    "--machine-nodes",
-    type=WholeNumber(1, LARGEST_COUNT),
-    metavar="N",
-    help=option_texts.MACHINE_NODES,
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default="sum",
+    show_default=True,
+    help=option_texts.OBJECTIVE,
+)
+@click.option(
+    "--minimum-gain",
+    type=Number(0, 1),
+    default=0.0,
+    show_default=True,
+    help=option_texts.MINIMUM_GAIN,
 )
 @click.option(
     "--format",
@@ -90,13 +79,9 @@ jobs.json:
 def allocate_command(
     source: str,
     pool: int,
-    policy: Literal[PolicyName, "all"],
     weight: WeightName,
-    everyone: bool,
     objective: ObjectiveName,
-    floor: float,
     minimum_gain: float,
-    machine_nodes: int | None,
     output_format: str,
 ) -> None:
     """Divide a pool of I/O nodes among several jobs.
@@ -107,25 +92,13 @@ def allocate_command(
     `ioncast predict --format json`. "weight", "current" (I/O nodes that the job has) and "fixed"
     (it keeps them) are optional.
 
-    A job whose curve has no direct access waits if no I/O nodes are left for it. "of own best" is
-    the mean share of their own highest bandwidth that jobs get.
+    The sum of all bandwidths is as high as possible. No job waits for the others: only a job whose
+    curve has no direct access waits, if too few I/O nodes are left. "of own best" is the share of
+    its own highest bandwidth that a job gets, and on average.
     """
     jobs = weighted(read_jobs(*_read(source)), weight)
-    found = [
-        allocate(
-            jobs,
-            pool,
-            policy=name,
-            everyone=everyone,
-            objective=objective,
-            floor=floor,
-            minimum_gain=minimum_gain,
-            machine_nodes=machine_nodes,
-        )
-        for name in POLICIES
-        if policy in {name, "all"}
-    ]
-    click.echo(FORMATS[output_format](jobs, found), nl=False)
+    allocation = allocate(jobs, pool, objective=objective, minimum_gain=minimum_gain)
+    click.echo(FORMATS[output_format](jobs, allocation), nl=False)
 
 
 def _read(source: str) -> tuple[bytes, str]:

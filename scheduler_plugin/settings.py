@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ioncast_base.allocation.dividing import ObjectiveName, PolicyName
+from ioncast_base.allocation.dividing import ObjectiveName
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import Line, Name, Table, read_toml, refusing
 from scheduler_plugin.addresses import Address
@@ -131,23 +131,13 @@ class ArbitrateSettings(Table):
     period_s: Annotated[float, Field(gt=0, le=LONGEST_PERIOD_S)] = Field(
         default=5.0, description="Seconds between two rounds; new jobs are held until the next one."
     )
-    policy: PolicyName = Field(default="mckp", description="How I/O nodes are divided.")
     weight: Literal["none", "nodes", "priority"] = Field(
         default="none", description="The weight of a job's bandwidth in the sum."
     )
-    everyone: bool = Field(
-        default=True,
-        description="With `mckp`, no job waits for the sum while all can have their smallest"
-        " number.",
-    )
     objective: ObjectiveName = Field(
         default="sum",
-        description="With `mckp`, the highest `sum` of bandwidths, or `proportional`: of their"
-        " shares of each job's own best.",
-    )
-    floor: Share = Field(
-        default=0.0,
-        description="Every job gets at least this share of its bandwidth with `static`.",
+        description="The highest `sum` of bandwidths, or `proportional`: of their shares of each"
+        " job's own best.",
     )
     minimum_gain: Share = Field(
         default=0.05,

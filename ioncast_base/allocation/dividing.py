@@ -1,16 +1,14 @@
-"""Policies that divide a pool of I/O nodes among several jobs.
+"""Divides a pool of I/O nodes among several jobs, by the jobs' curves.
 
-All policies are pure functions of the jobs' curves. The policy `mckp` reaches the highest
-bandwidth of all jobs together, or the highest share of what each job could have: to choose one
-number of I/O nodes for each job, within the pool, is the multiple-choice knapsack problem. Dynamic
-programming over the jobs solves it exactly, with one row of numpy arithmetic for each choice of a
-job.
+To choose one number of I/O nodes for each job, within the pool, so that the sum of their bandwidths
+is as high as possible, is the multiple-choice knapsack problem. Dynamic programming over the jobs
+solves it exactly, with one row of numpy arithmetic for each choice of a job.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Literal, NamedTuple, get_args
@@ -22,8 +20,6 @@ from ioncast_base.errors import InputError
 from ioncast_base.limits import FASTEST_MIB_S, SLOWEST_MIB_S
 from ioncast_base.wording import counted
 
-PolicyName = Literal["mckp", "best", "static", "equal"]
-POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 WeightName = Literal["given", "none", "nodes"]
 WEIGHTS: tuple[WeightName, ...] = get_args(WeightName)
 ObjectiveName = Literal["sum", "proportional"]
@@ -109,7 +105,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The I/O nodes that all jobs get by one policy.
+    """The I/O nodes that all jobs get.
 
     Attributes
     ----------
@@ -122,7 +118,6 @@ class Allocation:
         are not fixed. None if all are.
     """
 
-    policy: PolicyName
     pool: int
     shares: tuple[Share, ...]
     weighted_mib_s: float
@@ -143,22 +138,14 @@ def allocate(
     jobs: Sequence[JobCurve],
     pool: int,
     *,
-    policy: PolicyName = "mckp",
-    everyone: bool = True,
     objective: ObjectiveName = "sum",
-    floor: float = 0.0,
     minimum_gain: float = 0.0,
-    machine_nodes: int | None = None,
 ) -> Allocation:
     """Divide a pool of I/O nodes among jobs.
 
-    `mckp` finds the highest sum of bandwidths, each times its job's weight, exactly, among the
-    divisions that let the fewest jobs wait. Of several such solutions it takes one with the fewest
-    I/O nodes, and the same one each time. `best` lets
-    each job, in the order given, take its best number of the I/O nodes that are left. `static`
-    gives I/O nodes in proportion to compute nodes, rounded down to a number in the job's curve; a
-    job that would get 0 gets its smallest number above 0, while enough are left. `equal` gives
-    each job the same number, rounded down to a number in its curve.
+    No job waits for the others: if all jobs can have their smallest number, they get at least that;
+    otherwise as many jobs as possible. Among such divisions the one with the highest sum is found,
+    exactly; of several the one with the fewest I/O nodes, and the same one each time.
 
     Parameters
     ----------
@@ -166,25 +153,13 @@ def allocate(
         The jobs. Fixed jobs keep their current I/O nodes, so only the rest is divided.
     pool : int
         The number of I/O nodes, including those of fixed jobs.
-    policy : str
-        One of `POLICIES`.
-    everyone : bool
-        For `mckp` only: no job waits for the sum. If all jobs can have their smallest number, they
-        get at least that; otherwise as many jobs as possible. Without it, a job waits if others
-        gain more by its I/O nodes.
     objective : str
-        For `mckp` only: "sum" adds up bandwidths; "proportional" adds up the shares that these are
-        of each job's own highest bandwidth, so slow jobs count as much as fast ones.
-    floor : float
-        From 0 to 1, for `mckp` only: each job gets at least this share of its bandwidth with
-        `static`, even if another job waits for it.
+        "sum" adds up bandwidths; "proportional" adds up the shares that these are of each job's
+        own highest bandwidth, so slow jobs count as much as fast ones.
     minimum_gain : float
-        From 0 to 1, for `mckp` only: a job leaves its current number of I/O nodes only if another
-        job needs them to run, or if the sum grows by more than this share of the job's current
-        part of it. So a division stays as it is when it is repeated.
-    machine_nodes : int, optional
-        Compute nodes of the machine, for the proportions of `static`; by default, and at least,
-        the compute nodes of all jobs.
+        From 0 to 1: a job leaves its current number of I/O nodes only if another job needs them
+        to run, or if the sum grows by more than this share of the job's current part of it. So a
+        division stays as it is when it is repeated.
 
     Raises
     ------
@@ -196,7 +171,7 @@ def allocate(
     ----------
     .. [1] J. L. Bez, A. Miranda, R. Nou, F. Z. Boito, T. Cortes, P. Navaux: "Arbitration
        policies for on-demand user-level I/O forwarding on HPC platforms", IPDPS 2021: the
-       problem and the policies.
+       problem.
     .. [2] H. Kellerer, U. Pferschy, D. Pisinger: Knapsack Problems, Springer 2004, chapter 11:
        dynamic programming and dominated choices.
 
@@ -206,27 +181,22 @@ def allocate(
     >>> b = JobCurve("b", 12, {0: 300.0, 2: 310.0, 3: 320.0})
     >>> [share.io_nodes for share in allocate([a, b], 4).shares]
     [2, 2]
-    >>> [share.io_nodes for share in allocate([a, b], 4, policy="static").shares]
-    [0, 3]
-
-    The second job would wait for the sum of bandwidths:
-
-    >>> jobs = JobCurve("a", 4, {2: 100.0, 4: 400.0}), JobCurve("b", 4, {2: 50.0})
-    >>> [share.io_nodes for share in allocate(jobs, 4).shares]
-    [2, 2]
-    >>> [share.io_nodes for share in allocate(jobs, 4, everyone=False).shares]
-    [4, None]
     """
-    rule = _Rule(policy, everyone, objective, floor, minimum_gain)
-    _check_question(jobs, pool, rule, machine_nodes)
-    ratio = pool, max(machine_nodes or 0, sum(job.nodes for job in jobs))
+    _check_whole("pool", pool, 0)
+    _check_between("minimum gain", minimum_gain, 0, 1)
+    if objective not in OBJECTIVES:
+        raise InputError(
+            f"there is no objective {objective!r}", remedy=f"give one of {', '.join(OBJECTIVES)}"
+        )
+    _check_ids(jobs)
     movable = [job for job in jobs if not job.is_fixed]
-    chosen = iter(_chosen(movable, _free(jobs, pool), ratio, rule))
+    worths = _worths(movable, objective)
+    chosen = iter(_best_division(movable, _free(jobs, pool), worths, minimum_gain))
     shares = tuple(_kept(job) if job.is_fixed else Share(job.id, *next(chosen)) for job in jobs)
     weighted_mib_s = math.fsum(
         job.weight * (share.expected_mib_s or 0.0) for job, share in zip(jobs, shares, strict=True)
     )
-    return Allocation(policy, pool, shares, weighted_mib_s, _of_own_best(jobs, shares))
+    return Allocation(pool, shares, weighted_mib_s, _of_own_best(jobs, shares))
 
 
 def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
@@ -241,62 +211,6 @@ def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
     if by == "given":
         return list(jobs)
     return [replace(job, weight=float(job.nodes) if by == "nodes" else 1.0) for job in jobs]
-
-
-class _Rule(NamedTuple):
-    """The choices of `allocate` that say how a pool is divided."""
-
-    policy: PolicyName
-    everyone: bool
-    objective: ObjectiveName
-    floor: float
-    minimum_gain: float
-
-
-def _check_question(
-    jobs: Sequence[JobCurve], pool: int, rule: _Rule, machine_nodes: int | None
-) -> None:
-    _check_whole("pool", pool, 0)
-    _check_between("floor", rule.floor, 0, 1)
-    _check_between("minimum gain", rule.minimum_gain, 0, 1)
-    if machine_nodes is not None:
-        _check_whole("machine nodes", machine_nodes, 1)
-    _check_name("policy", "policies", rule.policy, POLICIES)
-    _check_name("objective", "objectives", rule.objective, OBJECTIVES)
-    _check_ids(jobs)
-
-
-def _chosen(
-    jobs: Sequence[JobCurve], free: int, ratio: tuple[int, int], rule: _Rule
-) -> list[_Choice]:
-    """Divide free I/O nodes among jobs that are not fixed; `ratio` as in `_static`."""
-    if rule.policy == "best":
-        return _one_after_the_other(jobs, free, _best)
-    if rule.policy == "static":
-        return _static(jobs, free, ratio)
-    if rule.policy == "equal":
-        return _equal(jobs, free)
-    least_mib_s = [0.0] * len(jobs)
-    if rule.floor:
-        least_mib_s = [rule.floor * one.mib_s for one in _static(jobs, free, ratio)]
-    sought = _Sought(rule.everyone, _worths(jobs, rule.objective), rule.minimum_gain)
-    return _mckp(jobs, free, least_mib_s, sought)
-
-
-class _Sought(NamedTuple):
-    """The division that `mckp` seeks.
-
-    Attributes
-    ----------
-    worths : list of float
-        For each job the worth of a MiB/s.
-    minimum_gain : float
-        The share of its worth that a job's current number gets on top.
-    """
-
-    everyone: bool
-    worths: list[float]
-    minimum_gain: float
 
 
 def _worths(jobs: Iterable[JobCurve], objective: ObjectiveName) -> list[float]:
@@ -318,7 +232,7 @@ def _of_own_best(jobs: Sequence[JobCurve], shares: Sequence[Share]) -> float | N
     return worth / math.fsum(job.weight for job, _ in sharing)
 
 
-class _Choice(NamedTuple):
+class Choice(NamedTuple):
     """A number of I/O nodes that a job can get; with None the job waits."""
 
     io_nodes: int | None
@@ -326,67 +240,27 @@ class _Choice(NamedTuple):
 
     @property
     def taken(self) -> int:
+        """The number of I/O nodes; 0 for a job that waits."""
         return self.io_nodes or 0
 
 
-def _choices(job: JobCurve, most: int) -> list[_Choice]:
+def possible_choices(job: JobCurve, most: int) -> list[Choice]:
     """List the choices of a job with at most so many I/O nodes, the fewest first.
 
     The list is never empty: a job that cannot have direct access can wait.
     """
-    nothing = [] if 0 in job.curve else [_Choice(None, 0.0)]
-    return [*nothing, *(_Choice(int(n), job.curve[n]) for n in sorted(job.curve) if n <= most)]
+    nothing = [] if 0 in job.curve else [Choice(None, 0.0)]
+    return [*nothing, *(Choice(int(n), job.curve[n]) for n in sorted(job.curve) if n <= most)]
 
 
-def _best(job: JobCurve, most: int) -> _Choice:
-    return max(_choices(job, most), key=lambda one: (one.mib_s, -one.taken))
-
-
-def _one_after_the_other(
-    jobs: Iterable[JobCurve], free: int, choose: Callable[[JobCurve, int], _Choice]
-) -> list[_Choice]:
-    """Let each job choose among the I/O nodes that the jobs before it left."""
-    chosen = []
-    for job in jobs:
-        chosen.append(choose(job, free))
-        free -= chosen[-1].taken
-    return chosen
-
-
-def _static(jobs: Sequence[JobCurve], free: int, ratio: tuple[int, int]) -> list[_Choice]:
-    """Give I/O nodes in proportion; `ratio` is the I/O nodes and compute nodes of the machine."""
-    pool, machine_nodes = ratio
-
-    def in_proportion(job: JobCurve, left: int) -> _Choice:
-        return _choices(job, min(job.nodes * pool // machine_nodes, left))[-1]
-
-    chosen = _one_after_the_other(jobs, free, in_proportion)
-    left = free - sum(one.taken for one in chosen)
-    for place, job in enumerate(jobs):
-        if not chosen[place].taken:
-            some = [one for one in _choices(job, left) if one.taken]
-            chosen[place] = some[0] if some else chosen[place]
-            left -= chosen[place].taken
-    return chosen
-
-
-def _equal(jobs: Sequence[JobCurve], free: int) -> list[_Choice]:
-    return [_choices(job, free // len(jobs))[-1] for job in jobs]
-
-
-def _mckp(
-    jobs: Sequence[JobCurve], free: int, least_mib_s: Sequence[float], sought: _Sought
-) -> list[_Choice]:
-    """Maximise the worth of all bandwidths, with a least bandwidth for each job."""
-    choices = [
-        [one for one in _choices(job, free) if one.mib_s >= least]
-        for job, least in zip(jobs, least_mib_s, strict=True)
-    ]
-    values = _in_whole_numbers(jobs, choices, free, sought)
-    if sought.everyone:
-        values = _served_first(choices, values)
+def _best_division(
+    jobs: Sequence[JobCurve], free: int, worths: Sequence[float], minimum_gain: float
+) -> list[Choice]:
+    """Maximise the worth of all bandwidths; `worths` are those of a MiB/s of each job."""
+    options = [possible_choices(job, free) for job in jobs]
+    values = _served_first(options, _in_whole_numbers(jobs, options, free, worths, minimum_gain))
     kept = [
-        _undominated(of_job, of_values) for of_job, of_values in zip(choices, values, strict=True)
+        _undominated(of_job, of_values) for of_job, of_values in zip(options, values, strict=True)
     ]
     places = _knapsack(
         [[choice.taken for choice, _ in of_job] for of_job in kept],
@@ -397,23 +271,27 @@ def _mckp(
 
 
 def _in_whole_numbers(
-    jobs: Sequence[JobCurve], choices: Sequence[Sequence[_Choice]], free: int, sought: _Sought
+    jobs: Sequence[JobCurve],
+    options: Sequence[Sequence[Choice]],
+    free: int,
+    worths: Sequence[float],
+    minimum_gain: float,
 ) -> list[list[int]]:
     """Compute the values of all choices as whole numbers, so that sums and ties are exact.
 
     An I/O node costs 1, less than the least difference between two bandwidths. So of equal sums
     of bandwidths the one with the fewest I/O nodes has the highest value.
     """
-    staying = 1 + sought.minimum_gain
+    staying = 1 + minimum_gain
     most = staying * math.fsum(
-        worth * max(job.curve.values()) for worth, job in zip(sought.worths, jobs, strict=True)
+        worth * max(job.curve.values()) for worth, job in zip(worths, jobs, strict=True)
     )
     # `_served_first` adds more than this total once for each job.
-    parts = (free + 1) * (len(jobs) + 1 if sought.everyone else 1)
+    parts = (free + 1) * (len(jobs) + 1)
     # A power of two, so that scaling rounds no bandwidth, and equal sums stay equal.
     unit = 2.0 ** math.floor(math.log2(_TOTAL / parts / most)) if most else 0.0
 
-    def value(job: JobCurve, worth_of_a_mib_s: float, choice: _Choice) -> int:
+    def value(job: JobCurve, worth_of_a_mib_s: float, choice: Choice) -> int:
         if choice.io_nodes is None:
             return 0
         factor = staying if choice.io_nodes == job.current else 1.0
@@ -423,12 +301,12 @@ def _in_whole_numbers(
 
     return [
         [value(job, worth, choice) for choice in of_job]
-        for job, worth, of_job in zip(jobs, sought.worths, choices, strict=True)
+        for job, worth, of_job in zip(jobs, worths, options, strict=True)
     ]
 
 
 def _served_first(
-    choices: Sequence[Sequence[_Choice]], values: Sequence[Sequence[int]]
+    options: Sequence[Sequence[Choice]], values: Sequence[Sequence[int]]
 ) -> list[list[int]]:
     """Make one job that does not wait worth more than all bandwidths together."""
     served = 1 + sum(max(of_job) for of_job in values)
@@ -437,14 +315,14 @@ def _served_first(
             value if choice.io_nodes is None else value + served
             for choice, value in zip(of_job, of_values, strict=True)
         ]
-        for of_job, of_values in zip(choices, values, strict=True)
+        for of_job, of_values in zip(options, values, strict=True)
     ]
 
 
-def _undominated(choices: Sequence[_Choice], values: Sequence[int]) -> list[tuple[_Choice, int]]:
+def _undominated(options: Sequence[Choice], values: Sequence[int]) -> list[tuple[Choice, int]]:
     """Keep the choices whose value is higher than that of any choice with fewer I/O nodes."""
-    kept = [(choices[0], values[0])]
-    for choice, value in zip(choices, values, strict=True):
+    kept = [(options[0], values[0])]
+    for choice, value in zip(options, values, strict=True):
         if value > kept[-1][1]:
             kept.append((choice, value))
     return kept
@@ -524,13 +402,6 @@ def _check_ids(jobs: Iterable[JobCurve]) -> None:
         if job.id in seen:
             raise InputError("two jobs have this id", where=f"job {job.id}")
         seen.add(job.id)
-
-
-def _check_name(what: str, several: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        raise InputError(
-            f"there is no {what} {name!r}", remedy=f"the {several} are {', '.join(known)}"
-        )
 
 
 def _check_whole(name: str, number: object, least: int, where: str | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import (
@@ -222,20 +222,13 @@ def _first_problem(error: ValidationError) -> str:
     return f"{place}: {said}" if place else said
 
 
-def to_record(allocations: Iterable[Allocation]) -> dict[str, Any]:
-    """Convert allocations by one or several policies to plain values for JSON."""
-    found = list(allocations)
+def to_record(allocation: Allocation) -> dict[str, Any]:
+    """Convert an allocation to plain values for JSON."""
     return {
-        "pool": found[0].pool,
-        "allocations": [
-            {
-                "policy": allocation.policy,
-                "io_nodes": allocation.io_nodes,
-                "expected_mib_s": allocation.expected_mib_s,
-                "weighted_mib_s": allocation.weighted_mib_s,
-                "of_own_best": allocation.of_own_best,
-                "jobs": [share._asdict() for share in allocation.shares],
-            }
-            for allocation in found
-        ],
+        "pool": allocation.pool,
+        "io_nodes": allocation.io_nodes,
+        "expected_mib_s": allocation.expected_mib_s,
+        "weighted_mib_s": allocation.weighted_mib_s,
+        "of_own_best": allocation.of_own_best,
+        "jobs": [share._asdict() for share in allocation.shares],
     }

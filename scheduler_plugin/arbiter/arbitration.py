@@ -84,19 +84,15 @@ def plan(
         ],
         # Running jobs have more than the pool after an admin made it smaller.
         max(limits.total, sum(map(of.count, running))),
-        policy=settings.policy,
-        everyone=settings.everyone,
         objective=settings.objective,
-        floor=settings.floor,
         minimum_gain=settings.minimum_gain,
-        machine_nodes=settings.machine_nodes,
     )
     shares = {share.id: share for share in allocation.shares}
     changes: list[Change] = []
     for job in waiting:
         share = shares.get(str(job.id))
         if share is not None:
-            changes += _given(job, share, job.id in held, curves, of, settings.policy)
+            changes += _given(job, share, job.id in held, curves, of)
         elif job.id in held and _is_known_by_now(job, curves, now_s):
             changes.append(as_decided(job, _why_alone(job, curves, of)))
     return changes
@@ -213,15 +209,13 @@ def _waiting(job: Job, is_held: bool, curves: Curves, pool: _Pool, weight: float
     return JobCurve(str(job.id), job.nodes or 1, pool.possible(job, curves), weight, current)
 
 
-def _given(
-    job: Job, share: Share, is_held: bool, curves: Curves, pool: _Pool, policy: str
-) -> Iterator[Change]:
+def _given(job: Job, share: Share, is_held: bool, curves: Curves, pool: _Pool) -> Iterator[Change]:
     expected = in_digits(share.expected_mib_s or 0, 4)
-    io_nodes, why = share.io_nodes, f"{policy}, {expected} MiB/s expected"
+    io_nodes, why = share.io_nodes, f"shared, {expected} MiB/s expected"
     if io_nodes is None:
         if not is_held:
             return
-        io_nodes, why = min(pool.possible(job, curves)), f"{policy}, no I/O nodes are free now"
+        io_nodes, why = min(pool.possible(job, curves)), "no I/O nodes are free now"
     if is_held or pool.count(job) != io_nodes:
         licenses = with_licence(job.licenses, pool.limits.licence, io_nodes)
         yield Change(job, licenses, is_held, why)

@@ -228,7 +228,7 @@ def share_until_stopped(arbiter: Arbiter) -> None:
         file.write(arbiter.metrics(failures, worked_s))
 
     with heartbeat.alone():
-        _LOG.info("jobs share %s by %s", settings.licence.name, settings.arbitrate.policy)
+        _LOG.info("jobs share %s", settings.licence.name)
         try:
             with ended_by_signals() as came:
                 repeat(do_round_and_tell, settings.arbitrate.period_s, came)

@@ -66,78 +66,59 @@ def refused(document: Any, *options: str, pool: int = 8) -> str:
     return str(error)
 
 
-def divided(document: Any, *options: str, pool: int = 8) -> dict[str, dict[str, int | None]]:
-    """Numbers of I/O nodes by policy and job."""
+def divided(document: Any, *options: str, pool: int = 8) -> dict[str, int | None]:
+    """Numbers of I/O nodes by job."""
     record = json.loads(printed(document, "--format", "json", *options, pool=pool))
     assert record["pool"] == pool
-    return {
-        each["policy"]: {job["id"]: job["io_nodes"] for job in each["jobs"]}
-        for each in record["allocations"]
-    }
+    return {job["id"]: job["io_nodes"] for job in record["jobs"]}
 
 
-def test_policies_are_shown_side_by_side() -> None:
+def test_the_table_has_a_row_for_each_job_and_one_for_all() -> None:
     assert printed(JOBS, pool=6).splitlines() == [
-        "policy    MiB/s    of mckp    of own best    I/O nodes    jobs that wait",
-        "--------  -------  ---------  -------------  -----------  ----------------",
-        "mckp      125.0    100.0%     57.6%          6 of 6       0",
-        "best      53.1     42.5%      40.2%          6 of 6       1",
-        "static    53.1     42.5%      40.2%          6 of 6       1",
-        "equal     45.0     36.0%      34.1%          4 of 6       1",
-        "",
-        "job    nodes    mckp      best      static    equal",
-        "-----  -------  --------  --------  --------  --------",
-        "4711   8        0 (45.0)  2 (53.1)  2 (53.1)  0 (45.0)",
-        "4712   2        2 (80.0)  waits     waits     waits",
-        "4690   4        4 (?)     4 (?)     4 (?)     4 (?)",
+        "job    nodes    weight    I/O nodes    MiB/s    of own best",
+        "-----  -------  --------  -----------  -------  -------------",
+        "4711   8        1         0            45.0     68.2%",
+        "4712   2        1         2            80.0     47.1%",
+        "4690   4        1         4            ?",
+        "all    14                 6 of 6       125.0    57.6%",
     ]
 
 
-def test_one_policy_is_shown_alone_with_the_weights_that_count() -> None:
-    assert printed(JOBS, "--policy", "mckp", "--weight", "nodes").splitlines() == [
-        "policy    MiB/s    weighted    of own best    I/O nodes    jobs that wait",
-        "--------  -------  ----------  -------------  -----------  ----------------",
-        "mckp      215.0    700.0       74.5%          8 of 8       0",
-        "",
-        "job    nodes    weight    mckp",
-        "-----  -------  --------  ---------",
-        "4711   8        8         0 (45.0)",
-        "4712   2        2         4 (170.0)",
-        "4690   4        4         4 (?)",
+def test_a_job_that_waits_is_shown() -> None:
+    jobs = [{"id": name, "nodes": 1, "curve": {"2": 80.0}} for name in "ab"]
+    assert [line.split() for line in printed(jobs, pool=3).splitlines()[2:]] == [
+        ["a", "1", "1", "2", "80.0", "100.0%"],
+        ["b", "1", "1", "waits"],
+        ["all,", "1", "waiting", "2", "2", "of", "3", "80.0", "50.0%"],
     ]
 
 
-def test_csv_has_a_row_for_each_job_and_policy() -> None:
+def test_csv_has_a_row_for_each_job() -> None:
     rows = list(csv.DictReader(io.StringIO(printed(JOBS, "--format", "csv", pool=6))))
-    assert len(rows) == 4 * 3
-    assert rows[4] == {
-        "policy": "best",
+    assert len(rows) == 3
+    assert rows[1] == {
         "id": "4712",
         "nodes": "2",
         "weight": "1.0",
         "current": "",
         "fixed": "false",
-        "io_nodes": "",
-        "expected_mib_s": "0.0",
+        "io_nodes": "2",
+        "expected_mib_s": "80.0",
     }
 
 
-def test_json_has_what_all_get_and_what_each_gets() -> None:
-    found = json.loads(printed(JOBS[:2], "--policy", "best", "--format", "json", pool=4))
-    assert found == {
-        "pool": 4,
-        "allocations": [
-            {
-                "policy": "best",
-                "io_nodes": 4,
-                "expected_mib_s": 66.0,
-                "weighted_mib_s": 66.0,
-                "of_own_best": 0.5,
-                "jobs": [
-                    {"id": "4711", "io_nodes": 4, "expected_mib_s": 66.0},
-                    {"id": "4712", "io_nodes": None, "expected_mib_s": 0.0},
-                ],
-            }
+def test_json_has_the_sums_and_the_io_nodes_of_each_job() -> None:
+    # 170 MiB/s of one job are more than 66 of the other one.
+    jobs = [JOBS[0] | {"curve": {"2": 53.0, "4": 66.0}}, JOBS[1]]
+    assert json.loads(printed(jobs, "--format", "json", pool=6)) == {
+        "pool": 6,
+        "io_nodes": 6,
+        "expected_mib_s": 223.0,
+        "weighted_mib_s": 223.0,
+        "of_own_best": pytest.approx((53 / 66 + 1) / 2),
+        "jobs": [
+            {"id": "4711", "io_nodes": 2, "expected_mib_s": 53.0},
+            {"id": "4712", "io_nodes": 4, "expected_mib_s": 170.0},
         ],
     }
 
@@ -164,8 +145,8 @@ def test_what_ioncast_predict_prints_is_a_curve(tmp_path: Path) -> None:
     assert imported.exit_code == 0, imported.output
     predicted = CliRunner().invoke(cli, ["predict", log, *place, "--format", "json"])
     prediction = json.loads(predicted.stdout)
-    found = divided([{"id": "hacc", "nodes": 8, "curve": prediction}], "--policy", "mckp")
-    assert found["mckp"]["hacc"] == prediction["best"]["io_nodes"]
+    found = divided([{"id": "hacc", "nodes": 8, "curve": prediction}])
+    assert found["hacc"] == prediction["best"]["io_nodes"]
 
 
 def test_options_reach_the_allocation() -> None:
@@ -173,31 +154,22 @@ def test_options_reach_the_allocation() -> None:
         {"id": "a", "nodes": 1, "curve": {"0": 10.0, "2": 100.0}, "current": 0},
         {"id": "b", "nodes": 1, "curve": {"0": 10.0, "2": 20.0, "4": 500.0}, "weight": 0.1},
     ]
-    mckp = ("--policy", "mckp")
-    assert divided(jobs, *mckp, pool=4)["mckp"] == {"a": 2, "b": 2}
-    assert divided(jobs, *mckp, "--weight", "none", pool=4)["mckp"] == {"a": 0, "b": 4}
-    assert divided(jobs, *mckp, "--weight", "none", "--floor", "1", pool=4)["mckp"] == {
-        "a": 2,
-        "b": 2,
-    }
+    assert divided(jobs, pool=4) == {"a": 2, "b": 2}
+    assert divided(jobs, "--weight", "none", pool=4) == {"a": 0, "b": 4}
     one = [jobs[0] | {"curve": {"0": 10.0, "2": 11.0}}]
-    assert divided(one, *mckp)["mckp"] == {"a": 2}
-    assert divided(one, *mckp, "--minimum-gain", "0.2")["mckp"] == {"a": 0}
+    assert divided(one) == {"a": 2}
+    assert divided(one, "--minimum-gain", "0.2") == {"a": 0}
     forwarded = [
         {"id": "a", "nodes": 1, "curve": {"2": 10.0, "4": 20.0}},
         {"id": "b", "nodes": 1, "curve": {"2": 1000.0, "4": 1300.0}},
     ]
-    assert divided(forwarded, *mckp, pool=4)["mckp"] == {"a": 2, "b": 2}
-    assert divided(forwarded, *mckp, "--no-everyone", pool=4)["mckp"] == {"a": None, "b": 4}
-    assert divided(forwarded, *mckp, pool=6)["mckp"] == {"a": 2, "b": 4}
-    proportional = ("--objective", "proportional")
-    assert divided(forwarded, *mckp, *proportional, pool=6)["mckp"] == {"a": 4, "b": 2}
-    static = ("--policy", "static", "--machine-nodes", "4")
-    assert divided(jobs, *static)["static"] == {"a": 2, "b": 2}
+    assert divided(forwarded, pool=4) == {"a": 2, "b": 2}
+    assert divided(forwarded, pool=6) == {"a": 2, "b": 4}
+    assert divided(forwarded, "--objective", "proportional", pool=6) == {"a": 4, "b": 2}
 
 
 def test_no_jobs_get_nothing() -> None:
-    assert printed([]).splitlines()[2].split() == ["mckp", "0.0", "0.0%", "0", "of", "8", "0"]
+    assert printed([]).splitlines()[2].split() == ["all", "0", "0", "of", "8", "0.0"]
 
 
 @pytest.mark.parametrize(
@@ -262,10 +234,10 @@ def test_fixed_jobs_must_fit_into_the_pool() -> None:
     assert refused(JOBS, pool=3).startswith("pool: fixed jobs have 4 I/O nodes, more than the pool")
 
 
-def test_a_floor_that_is_no_number_is_refused() -> None:
-    found = run(JOBS, "--floor", "nan")
+def test_a_gain_that_is_no_number_is_refused() -> None:
+    found = run(JOBS, "--minimum-gain", "nan")
     assert found.exit_code == 2
-    assert "'--floor': 'nan' is not a valid number." in found.stderr
+    assert "'--minimum-gain': 'nan' is not a valid number." in found.stderr
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -177,7 +177,10 @@ def test_few_settings_are_enough(tmp_path: Path) -> None:
         (_LEAST + '[darshan]\nfolder = "/d"\nlayout = "../%Y"\n', ":10: key `darshan.layout`"),
         (_LEAST + "[watch]\nperiod_s = 0\n", ":9: key `watch.period_s`: must be greater than 0"),
         (_LEAST + "[arbitrate]\nperiod_s = 60\n", ":9: key `arbitrate.period_s`: must be"),
-        (_LEAST + '[arbitrate]\npolicy = "most"\n', ":9: key `arbitrate.policy`: must be one of"),
+        (
+            _LEAST + '[arbitrate]\nobjective = "most"\n',
+            ":9: key `arbitrate.objective`: must be one of",
+        ),
         (_LEAST.replace('system = "testbed"\n', ""), "key `system` is missing; add it"),
     ],
 )

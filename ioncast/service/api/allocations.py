@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from flask import Blueprint, Response
 from pydantic import BaseModel, Field
@@ -17,10 +17,8 @@ from ioncast.service.http.uploads import place
 from ioncast.service.sandbox.tasks import Place
 from ioncast_base.allocation import option_texts
 from ioncast_base.allocation.dividing import (
-    POLICIES,
     JobCurve,
     ObjectiveName,
-    PolicyName,
     WeightName,
     allocate,
     weighted,
@@ -58,7 +56,7 @@ class SharingJob(JobFields):
 
 
 class AllocationAsked(Given):
-    """A pool of I/O nodes, the jobs that share it, and the policy."""
+    """A pool of I/O nodes, the jobs that share it, and the sum that counts."""
 
     pool: Whole = Field(
         ge=0,
@@ -67,15 +65,11 @@ class AllocationAsked(Given):
         examples=[16],
     )
     jobs: list[SharingJob] = Field(max_length=_MOST_JOBS)
-    policy: Literal[PolicyName, "all"] = Field("mckp", description=option_texts.POLICY)
     weight: WeightName = Field("given", description=option_texts.WEIGHT)
-    everyone: bool = Field(True, description=option_texts.EVERYONE)
     objective: ObjectiveName = Field("sum", description=option_texts.OBJECTIVE)
-    floor: Annotated[float, Field(ge=0, le=1)] = Field(0.0, description=option_texts.FLOOR)
     minimum_gain: Annotated[float, Field(ge=0, le=1)] = Field(
         0.0, description=option_texts.MINIMUM_GAIN
     )
-    machine_nodes: Count | None = Field(None, description=option_texts.MACHINE_NODES)
 
 
 class ShareAnswer(BaseModel):
@@ -91,10 +85,10 @@ class ShareAnswer(BaseModel):
     )
 
 
-class PolicyAnswer(BaseModel):
-    """The I/O nodes of all jobs by a policy."""
+class AllocationAnswer(BaseModel):
+    """The I/O nodes of all jobs."""
 
-    policy: PolicyName
+    pool: int
     io_nodes: int = Field(description="The I/O nodes that all jobs get.")
     expected_mib_s: float = Field(description="The sum of all known bandwidths.")
     weighted_mib_s: float = Field(description="The same sum with the jobs' weights.")
@@ -103,13 +97,6 @@ class PolicyAnswer(BaseModel):
         " weights; null if all jobs are fixed."
     )
     jobs: list[ShareAnswer] = Field(description="In the order of the request.")
-
-
-class AllocationAnswer(BaseModel):
-    """The I/O nodes of jobs, by one policy or by all."""
-
-    pool: int
-    allocations: list[PolicyAnswer]
 
 
 @allocations.post("/v1/allocations")
@@ -133,21 +120,10 @@ def _divided(database: Place, text: bytes) -> bytes:
     asked = checked_json(AllocationAsked, text)
     jobs = weighted(_jobs(database, asked.jobs), asked.weight)
     _check_size(jobs, asked.pool)
-    found = [
-        allocate(
-            jobs,
-            asked.pool,
-            policy=policy,
-            everyone=asked.everyone,
-            objective=asked.objective,
-            floor=asked.floor,
-            minimum_gain=asked.minimum_gain,
-            machine_nodes=asked.machine_nodes,
-        )
-        for policy in POLICIES
-        if asked.policy in {policy, "all"}
-    ]
-    return AllocationAnswer.model_validate(to_record(found)).model_dump_json().encode()
+    allocation = allocate(
+        jobs, asked.pool, objective=asked.objective, minimum_gain=asked.minimum_gain
+    )
+    return AllocationAnswer.model_validate(to_record(allocation)).model_dump_json().encode()
 
 
 def _jobs(database: Place, asked: list[SharingJob]) -> list[JobCurve]:

@@ -9,7 +9,6 @@ from ioncast.worth.io_curves import IoCurve
 from ioncast.worth.policy import Arbiter
 from ioncast.worth.replayed_machine import Machine, check_pool
 from ioncast.worth.workload import Workload
-from ioncast_base.allocation.dividing import JobCurve, allocate
 from ioncast_base.errors import InputError
 
 Make = Callable[..., Workload]
@@ -30,15 +29,6 @@ def test_static_gives_in_proportion_rounded_down_but_at_least_one(a_workload: Ma
     # 16 for 128 nodes: one for each 8 nodes. 3 and 16 I/O nodes were not measured.
     work = sized(a_workload, 1, 8, 16, 31, 32, 128)
     assert asked(work, "static", Machine(128, 16)) == [1, 1, 2, 2, 4, 8]
-
-
-def test_static_gives_the_same_as_the_arbiter(a_workload: Make) -> None:
-    sizes = (1, 8, 16, 31, 32)
-    forwarded = {n: value for n, value in CURVE.items() if n}
-    jobs = [JobCurve(str(size), size, forwarded) for size in sizes]
-    theirs = allocate(jobs, 16, policy="static", machine_nodes=128)
-    ours = asked(sized(a_workload, *sizes), "static", Machine(128, 16))
-    assert ours == [share.io_nodes for share in theirs.shares]
 
 
 def test_equal_gives_the_pool_over_the_jobs_of_a_full_machine(a_workload: Make) -> None:

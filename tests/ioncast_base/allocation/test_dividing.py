@@ -14,13 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from experiments.scheduling.simple_rules import best, equal, static
 from ioncast_base.allocation.dividing import (
     OBJECTIVES,
-    POLICIES,
     Allocation,
     JobCurve,
     ObjectiveName,
-    PolicyName,
     allocate,
 )
 from ioncast_base.errors import InputError
@@ -92,24 +91,22 @@ def served(io_nodes: Sequence[int | None]) -> int:
     return sum(n is not None for n in io_nodes)
 
 
-def possible(job: JobCurve, least_mib_s: float = 0.0) -> list[int | None]:
+def possible(job: JobCurve) -> list[int | None]:
     """All choices of a job."""
     if job.is_fixed:
         return [job.current]
-    able: list[int | None] = [n for n in job.curve if job.curve[n] >= least_mib_s]
-    return [*able, None] if 0 not in job.curve and least_mib_s <= 0 else able
+    return [*job.curve] if 0 in job.curve else [*job.curve, None]
 
 
 def by_all_combinations(
     jobs: Sequence[JobCurve],
     pool: int,
     minimum_gain: float,
-    everyone: bool,
     objective: ObjectiveName,
 ) -> tuple[int, float]:
-    """The most jobs that can be served, if that counts, and the highest sum with so many."""
+    """The most jobs that can be served, and the highest sum with so many."""
     return max(
-        (served(each) if everyone else 0, total(jobs, each, minimum_gain, objective))
+        (served(each), total(jobs, each, minimum_gain, objective))
         for each in itertools.product(*map(possible, jobs))
         if sum(n or 0 for n in each) <= pool
     )
@@ -118,17 +115,11 @@ def by_all_combinations(
 def by_integer_programming(
     jobs: Sequence[JobCurve],
     pool: int,
-    least: Sequence[float],
     minimum_gain: float = 0.0,
-    everyone: bool = True,
     objective: ObjectiveName = "sum",
 ) -> float:
     """The same problem for HiGHS: each variable says whether a job gets a number."""
-    variables = [
-        (place, n)
-        for place, (job, floor) in enumerate(zip(jobs, least, strict=True))
-        for n in possible(job, floor)
-    ]
+    variables = [(place, n) for place, job in enumerate(jobs) for n in possible(job)]
     values = np.array(
         [total([jobs[place]], [n], minimum_gain, objective) for place, n in variables]
     )
@@ -151,7 +142,7 @@ def by_integer_programming(
         assert found.success, found.message
         return -float(found.fun)
 
-    return highest(values, round(highest(running, 0)) if everyone else 0)
+    return highest(values, round(highest(running, 0)))
 
 
 def assert_possible(jobs: Sequence[JobCurve], pool: int, allocation: Allocation) -> None:
@@ -176,53 +167,28 @@ def divided(curves_of_jobs: Sequence[Mapping[int, float]], pool: int, **told: An
     return given_to(allocate(jobs, pool, **told))
 
 
-@given(jobs_of(most=5), pools, st.sampled_from([0.0, 0.0, 0.1, 1.0]), st.booleans(), objectives)
+@given(jobs_of(most=5), pools, st.sampled_from([0.0, 0.0, 0.1, 1.0]), objectives)
 def test_no_combination_is_worth_more(
-    jobs: list[JobCurve], pool: int, minimum_gain: float, everyone: bool, objective: ObjectiveName
+    jobs: list[JobCurve], pool: int, minimum_gain: float, objective: ObjectiveName
 ) -> None:
     assume(held(jobs) <= pool)
-    allocation = allocate(
-        jobs, pool, minimum_gain=minimum_gain, everyone=everyone, objective=objective
-    )
+    allocation = allocate(jobs, pool, minimum_gain=minimum_gain, objective=objective)
     assert_possible(jobs, pool, allocation)
     io_nodes = given_to(allocation)
-    most, highest = by_all_combinations(jobs, pool, minimum_gain, everyone, objective)
+    most, highest = by_all_combinations(jobs, pool, minimum_gain, objective)
     assert total(jobs, io_nodes, minimum_gain, objective) == pytest.approx(highest, rel=1e-9)
-    if everyone:
-        assert served(io_nodes) == most
+    assert served(io_nodes) == most
 
 
 @pytest.mark.slow
-@given(
-    jobs_of(most=20),
-    pools,
-    st.floats(0, 1) | st.just(1.0),
-    st.floats(0, 1) | st.just(0.0),
-    st.booleans(),
-    objectives,
-)
+@given(jobs_of(most=20), pools, st.floats(0, 1) | st.just(0.0), objectives)
 def test_integer_programming_finds_no_better_solution(
-    jobs: list[JobCurve],
-    pool: int,
-    floor: float,
-    minimum_gain: float,
-    everyone: bool,
-    objective: ObjectiveName,
+    jobs: list[JobCurve], pool: int, minimum_gain: float, objective: ObjectiveName
 ) -> None:
     assume(held(jobs) <= pool)
-    static = allocate(jobs, pool, policy="static")
-    least = [
-        0.0 if job.is_fixed else floor * reached(job, n)
-        for job, n in zip(jobs, given_to(static), strict=True)
-    ]
-    told: dict[str, Any] = {
-        "minimum_gain": minimum_gain,
-        "everyone": everyone,
-        "objective": objective,
-    }
-    allocation = allocate(jobs, pool, floor=floor, **told)
+    allocation = allocate(jobs, pool, minimum_gain=minimum_gain, objective=objective)
     assert_possible(jobs, pool, allocation)
-    best = by_integer_programming(jobs, pool, least, **told)
+    best = by_integer_programming(jobs, pool, minimum_gain, objective)
     found = total(jobs, given_to(allocation), minimum_gain, objective)
     # HiGHS accepts 0.999999 as a whole number.
     assert found == pytest.approx(best, rel=1e-6, abs=1e-6)
@@ -241,85 +207,45 @@ def test_a_full_machine_is_divided_as_integer_programming_does() -> None:
     for pool in (16, 100, 300):
         for objective in OBJECTIVES:
             found = allocate(jobs, pool, objective=objective)
-            best = by_integer_programming(jobs, pool, [0.0] * len(jobs), objective=objective)
+            best = by_integer_programming(jobs, pool, objective=objective)
             assert total(jobs, given_to(found), objective=objective) == pytest.approx(
                 best, rel=1e-9
             )
 
 
-@given(jobs_of(), pools, st.floats(0, 1), st.sampled_from(POLICIES))
-def test_each_policy_gives_possible_choices_and_the_same_again(
-    jobs: list[JobCurve], pool: int, floor: float, policy: PolicyName
-) -> None:
-    assume(held(jobs) <= pool)
-    allocation = allocate(jobs, pool, policy=policy, floor=floor)
-    assert_possible(jobs, pool, allocation)
-    assert allocate(jobs, pool, policy=policy, floor=floor) == allocation
-
-
-@given(jobs_of(), pools)
-def test_no_other_policy_is_worth_more(jobs: list[JobCurve], pool: int) -> None:
-    assume(held(jobs) <= pool)
-    most = allocate(jobs, pool, everyone=False).weighted_mib_s
-    for policy in POLICIES:
-        assert allocate(jobs, pool, policy=policy).weighted_mib_s <= most * (1 + 1e-12)
-
-
-@given(jobs_of(), pools, objectives)
-def test_no_other_policy_serves_more_jobs(
+@given(jobs_of(fixed=False), pools, objectives)
+def test_simpler_rules_neither_serve_more_jobs_nor_reach_more_with_as_many(
     jobs: list[JobCurve], pool: int, objective: ObjectiveName
 ) -> None:
-    assume(held(jobs) <= pool)
-    most = served(given_to(allocate(jobs, pool, objective=objective)))
-    for policy in POLICIES:
-        assert served(given_to(allocate(jobs, pool, policy=policy))) <= most
-
-
-@given(jobs_of(), pools, st.floats(0, 1) | st.just(1.0))
-def test_no_job_gets_less_than_its_floor(jobs: list[JobCurve], pool: int, floor: float) -> None:
-    assume(held(jobs) <= pool)
-    static = allocate(jobs, pool, policy="static")
-    found = allocate(jobs, pool, floor=floor)
-    for one, reference in zip(found.shares, static.shares, strict=True):
-        assert (one.expected_mib_s or 0) >= floor * (reference.expected_mib_s or 0)
+    found = given_to(allocate(jobs, pool, objective=objective))
+    for rule in (best, static, equal):
+        other = rule(jobs, pool)
+        assert sum(n or 0 for n in other) <= pool
+        assert all(n in possible(job) for job, n in zip(jobs, other, strict=True))
+        assert served(other) <= served(found)
+        if served(other) == served(found):
+            most = total(jobs, found, objective=objective)
+            assert total(jobs, other, objective=objective) <= most * (1 + 1e-12)
 
 
 @given(jobs_of(fixed=False), pools)
-def test_more_io_nodes_are_never_worth_less(jobs: list[JobCurve], pool: int) -> None:
-    fewer, more = (allocate(jobs, n, everyone=False).weighted_mib_s for n in (pool, pool + 1))
-    assert more >= fewer * (1 - 1e-12)
+def test_more_io_nodes_never_serve_fewer_jobs_and_are_never_worth_less_to_as_many(
+    jobs: list[JobCurve], pool: int
+) -> None:
+    fewer, more = (allocate(jobs, n) for n in (pool, pool + 1))
+    assert served(given_to(more)) >= served(given_to(fewer))
+    if served(given_to(more)) == served(given_to(fewer)):
+        assert more.weighted_mib_s >= fewer.weighted_mib_s * (1 - 1e-12)
 
 
-@given(jobs_of(fixed=False), pools)
-def test_more_io_nodes_never_serve_fewer_jobs(jobs: list[JobCurve], pool: int) -> None:
-    fewer, more = (served(given_to(allocate(jobs, n))) for n in (pool, pool + 1))
-    assert more >= fewer
-
-
-@given(
-    jobs_of(),
-    pools,
-    st.floats(0, 1) | st.just(0.0),
-    st.floats(0, 1) | st.just(0.0),
-    st.booleans(),
-    objectives,
-)
+@given(jobs_of(), pools, st.floats(0, 1) | st.just(0.0), objectives)
 def test_a_repeated_division_changes_nothing(
-    jobs: list[JobCurve],
-    pool: int,
-    minimum_gain: float,
-    floor: float,
-    everyone: bool,
-    objective: ObjectiveName,
+    jobs: list[JobCurve], pool: int, minimum_gain: float, objective: ObjectiveName
 ) -> None:
     assume(held(jobs) <= pool)
-    told: dict[str, Any] = {
-        "minimum_gain": minimum_gain,
-        "floor": floor,
-        "everyone": everyone,
-        "objective": objective,
-    }
+    told: dict[str, Any] = {"minimum_gain": minimum_gain, "objective": objective}
     found = allocate(jobs, pool, **told)
+    assert allocate(jobs, pool, **told) == found
     afterwards = [replace(job, current=n) for job, n in zip(jobs, given_to(found), strict=True)]
     assert allocate(afterwards, pool, **told) == found
 
@@ -349,42 +275,10 @@ def test_equal_sums_of_other_bandwidths_are_equal() -> None:
     rising = {0: 100.0, 1: 110.0, 2: 200.0, 4: 400.0, 8: 500.0}
     few = {n: rising[n] for n in (0, 1, 2)}
     assert divided([few, rising], 8, minimum_gain=0.05) == [2, 4]
-    assert divided([few, rising], 8, minimum_gain=0.05, everyone=False) == [2, 4]
 
 
 DIRECT = {0: 100.0, 1: 90.0, 2: 200.0, 4: 300.0}
 FORWARDED = {1: 90.0, 2: 200.0, 4: 300.0}
-
-
-def test_best_goes_by_the_order_given_while_io_nodes_are_left() -> None:
-    assert divided([DIRECT, DIRECT, DIRECT], 6, policy="best") == [4, 2, 0]
-    assert divided([FORWARDED, FORWARDED, FORWARDED], 5, policy="best") == [4, 1, None]
-
-
-def test_best_takes_the_fewest_of_equally_good_numbers() -> None:
-    assert divided([{0: 1.0, 8: 2.0, 4: 2.0}], 8, policy="best") == [4]
-
-
-def test_static_gives_in_proportion_to_compute_nodes() -> None:
-    curve = dict.fromkeys(range(1, 17), 1.0)
-    jobs = [job(curve, 0, nodes=8), job(curve, 1, nodes=24)]
-    for machine_nodes, expected in [(None, [4, 12]), (10, [4, 12]), (64, [2, 6])]:
-        found = allocate(jobs, 16, policy="static", machine_nodes=machine_nodes)
-        assert given_to(found) == expected
-
-
-def test_static_is_rounded_down_to_a_choice_and_not_to_direct_access() -> None:
-    jobs = [job(DIRECT, 0, nodes=7), job(DIRECT, 1, nodes=1), job({0: 1.0}, 2, nodes=8)]
-    assert given_to(allocate(jobs, 8, policy="static")) == [2, 1, 0]
-    # In proportion each would get half an I/O node, so the first jobs get one.
-    assert divided([DIRECT] * 4, 2, policy="static") == [1, 1, 0, 0]
-    assert divided([FORWARDED] * 4, 2, policy="static") == [1, 1, None, None]
-
-
-def test_equal_is_rounded_down_to_a_choice() -> None:
-    assert divided([DIRECT] * 2, 7, policy="equal") == [2, 2]
-    assert divided([DIRECT] * 2, 1, policy="equal") == [0, 0]
-    assert divided([FORWARDED] * 2, 1, policy="equal") == [None, None]
 
 
 def test_a_job_without_direct_access_waits_when_no_io_node_is_left() -> None:
@@ -394,10 +288,9 @@ def test_a_job_without_direct_access_waits_when_no_io_node_is_left() -> None:
 
 
 def test_no_job_waits_where_all_can_have_their_smallest_number() -> None:
-    # The first job is best with all I/O nodes; the others then have none.
+    # The first job alone would reach the highest sum with all I/O nodes.
     curves = [{2: 10.0, 6: 100.0}, {2: 1.0}, {2: 1.0}]
     assert divided(curves, 6) == [2, 2, 2]
-    assert divided(curves, 6, everyone=False) == [6, None, None]
     # A job with direct access never waits.
     assert divided([{2: 10.0, 6: 100.0}, {0: 1.0, 2: 2.0}, {0: 1.0, 2: 2.0}], 6) == [6, 0, 0]
 
@@ -405,15 +298,6 @@ def test_no_job_waits_where_all_can_have_their_smallest_number() -> None:
 def test_too_few_io_nodes_for_all_serve_as_many_jobs_as_possible() -> None:
     assert divided([{3: 100.0}, {2: 1.0}, {2: 1.0}], 4) == [None, 2, 2]
     assert divided([{3: 100.0}, {2: 1.0}, {2: 2.0}], 3) == [3, None, None]
-
-
-def test_everyone_is_served_as_far_as_the_floors_allow() -> None:
-    # With static the first job gets 3 I/O nodes (100 MiB/s), and the second one waits.
-    jobs = [job({1: 10.0, 2: 60.0, 3: 100.0}, 0, nodes=4), job({2: 5.0}, 1)]
-    assert given_to(allocate(jobs, 4, policy="static")) == [3, None]
-    assert given_to(allocate(jobs, 4, floor=0.6)) == [2, 2]
-    assert given_to(allocate(jobs, 4, floor=0.6, everyone=False)) == [3, None]
-    assert given_to(allocate(jobs, 4, floor=0.7)) == [3, None]
 
 
 def test_in_proportion_the_mib_s_of_a_slow_job_count_as_those_of_a_fast_one() -> None:
@@ -441,18 +325,16 @@ def test_a_job_runs_however_small_its_weight_is() -> None:
     assert given_to(allocate([tiny, huge], 1)) == [1, 0]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_fixed_jobs_keep_their_current_io_nodes(policy: PolicyName) -> None:
+def test_fixed_jobs_keep_their_current_io_nodes() -> None:
     running = job({0: 1000.0, 3: 10.0}, 0, current=3, is_fixed=True)
     unknown = job({}, 1, current=2, is_fixed=True)
-    found = allocate([running, job(DIRECT, 2, nodes=7), unknown], 9, policy=policy)
+    found = allocate([running, job(DIRECT, 2, nodes=7), unknown], 9)
     assert found.shares == (("j0", 3, 10.0), ("j2", 4, 300.0), ("j1", 2, None))
     assert (found.io_nodes, found.expected_mib_s) == (9, 310.0)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_without_jobs_nothing_is_given(policy: PolicyName) -> None:
-    assert allocate([], 4, policy=policy) == Allocation(policy, 4, (), 0.0, None)
+def test_without_jobs_nothing_is_given() -> None:
+    assert allocate([], 4) == Allocation(4, (), 0.0, None)
 
 
 def test_weights_count() -> None:
@@ -467,14 +349,6 @@ def test_weights_count() -> None:
 def test_a_job_moves_only_for_more_than_the_minimum_gain(minimum_gain: float, moved: int) -> None:
     running = job({2: 100.0, 4: 120.0}, current=2)
     assert given_to(allocate([running], 4, minimum_gain=minimum_gain)) == [moved]
-
-
-def test_a_floor_keeps_a_share_of_the_bandwidth_with_static() -> None:
-    # To give all I/O nodes to the second job is best.
-    curves = [{0: 10.0, 2: 100.0}, {0: 10.0, 2: 20.0, 4: 500.0}]
-    assert divided(curves, 4) == [0, 4]
-    assert divided(curves, 4, floor=0.1) == [0, 4]
-    assert divided(curves, 4, floor=0.5) == [2, 2]
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
@@ -522,17 +396,8 @@ def test_an_impossible_job_is_rejected(told: dict[str, Any], said: str) -> None:
     [
         ({"pool": -1}, "pool: -1 is not a whole number of at least 0"),
         ({"pool": 2.0}, "pool: 2.0 is not a whole number of at least 0"),
-        ({"floor": 1.1}, "floor: 1.1 is not from 0 to 1"),
         ({"minimum_gain": math.nan}, "minimum gain: nan is not from 0 to 1"),
-        (
-            {"objective": "fair"},
-            "there is no objective 'fair'; the objectives are sum, proportional",
-        ),
-        ({"machine_nodes": 0}, "machine nodes: 0 is not a whole number of at least 1"),
-        (
-            {"policy": "fair"},
-            "there is no policy 'fair'; the policies are mckp, best, static, equal",
-        ),
+        ({"objective": "fair"}, "there is no objective 'fair'; give one of sum, proportional"),
         (
             {"pool": 2},
             "pool: fixed jobs have 3 I/O nodes, more than the pool, which has 2; give the size of"

@@ -49,13 +49,10 @@ def problem(response: TestResponse, status: int) -> str:
 @pytest.mark.parametrize(
     ("asked", "options"),
     [
-        ({}, ["--policy", "mckp"]),
-        ({"policy": "all"}, []),
-        ({"policy": "static", "machine_nodes": 100}, ["--policy=static", "--machine-nodes=100"]),
-        ({"weight": "nodes", "floor": 1}, ["--policy=mckp", "--weight=nodes", "--floor=1"]),
-        ({"pool": 6, "everyone": False}, ["--policy=mckp", "--no-everyone"]),
-        ({"pool": 7, "objective": "proportional"}, ["--policy=mckp", "--objective=proportional"]),
-        ({"minimum_gain": 0.5, "pool": 5}, ["--policy=mckp", "--minimum-gain=0.5"]),
+        ({}, []),
+        ({"weight": "nodes"}, ["--weight=nodes"]),
+        ({"pool": 7, "objective": "proportional"}, ["--objective=proportional"]),
+        ({"minimum_gain": 0.5, "pool": 5}, ["--minimum-gain=0.5"]),
     ],
 )
 def test_it_answers_as_the_command_prints(
@@ -88,14 +85,9 @@ def test_a_decision_has_its_curve_and_its_nodes(
         {"id": name, "nodes": nodes, "curve": curve}
         for name, nodes in zip(ids, (8, 2), strict=True)
     ]
-    for policy in ("mckp", "static"):
-        found, expected = (
-            ask(client, jobs=jobs, policy=policy, pool=10).json for jobs in (by_id, by_curve)
-        )
-        assert found is not None
-        assert found == expected
-    # In proportion to nodes, 8 of 10 and 2 of 10.
-    assert [job["io_nodes"] for job in found["allocations"][0]["jobs"]] == [8, 2]
+    found, expected = (ask(client, jobs=jobs, weight="nodes").json for jobs in (by_id, by_curve))
+    assert found is not None
+    assert found == expected
 
 
 def test_a_decision_that_is_not_stored_is_not_found(client: FlaskClient) -> None:
@@ -130,13 +122,9 @@ def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None
     [
         ({"pool": -1}, "body.pool: "),
         ({"pool": 65_537}, "body.pool: "),
-        ({"policy": "fair"}, "body.policy: "),
         ({"weight": "mine"}, "body.weight: "),
-        ({"everyone": "some"}, "body.everyone: "),
         ({"objective": "fair"}, "body.objective: "),
-        ({"floor": 2}, "body.floor: "),
         ({"minimum_gain": "NaN"}, "body.minimum_gain: "),
-        ({"machine_nodes": 0}, "body.machine_nodes: "),
         ({"misspelled": 1}, "body.misspelled: "),
         ({"jobs": None}, "body.jobs: "),
         ({"jobs": [{"id": "a"}] * 2_001}, "body.jobs: "),
