@@ -8,7 +8,7 @@ from judging import DEFAULTS, FEWEST_PATTERNS, Estimate, Score
 from measuring import Claim
 from protocols import MODEL, NEAREST
 
-# The protocols in the table of README.md.
+# The protocols in the short table.
 HELD_BACK = {
     "halves": "half of each configuration's repetitions",
     "folds": "a tenth of the configurations",
@@ -86,11 +86,11 @@ def table_of_groups(groups: Mapping[str, Mapping[str, Score]]) -> Iterator[str]:
 
 
 def for_readme(scores: Mapping[str, Mapping[str, Score]]) -> Iterator[str]:
-    """The table of README.md, with the nearest benchmark in brackets; empty without its rows."""
+    """A short table, with the nearest benchmark in brackets; empty without its rows."""
     rows = {HELD_BACK[key]: by_way for key, by_way in scores.items() if key in HELD_BACK}
     if not rows:
         return
-    yield "\nFor README.md\n\n| held back | mean error | regret | runs within p10 to p90 |"
+    yield "\nIn short\n\n| held back | mean error | regret | runs within p10 to p90 |"
     yield "| --- | ---: | ---: | ---: |"
     for held_back, by_way in rows.items():
         own, nearest = by_way[MODEL], by_way[NEAREST]

@@ -1,4 +1,4 @@
-"""Every command, option and setting is documented, and the README shows real output."""
+"""Every command, option and setting is documented, and the documents show real output."""
 
 import re
 import subprocess
@@ -11,7 +11,15 @@ import pytest
 from ioncast.cli import cli
 
 PROJECT = Path(__file__).resolve().parents[1]
-README = (PROJECT / "README.md").read_text(encoding="utf-8")
+DEMO = (PROJECT / "docs/demo.md").read_text(encoding="utf-8")
+DOCUMENTS = "".join(
+    path.read_text(encoding="utf-8")
+    for path in (
+        PROJECT / "README.md",
+        *sorted(PROJECT.glob("docs/*.md")),
+        *PROJECT.glob("experiments/**/README.md"),
+    )
+)
 
 
 def commands(group: click.Group, prefix: str = "ioncast") -> dict[str, click.Command]:
@@ -30,8 +38,8 @@ COMMANDS = commands(cli)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_readme_names_every_command(name: str) -> None:
-    assert f"`{name}" in README
+def test_the_documents_name_every_command(name: str) -> None:
+    assert re.search(rf"(?:`|\n| ){name}\b", DOCUMENTS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -45,7 +53,7 @@ def test_every_command_has_help_for_each_option_and_examples(name: str) -> None:
             assert parameter.help, parameter.name
 
 
-def test_the_readme_names_every_environment_variable() -> None:
+def test_the_documents_name_every_environment_variable() -> None:
     variables = {
         parameter.envvar
         for command in COMMANDS.values()
@@ -54,7 +62,7 @@ def test_the_readme_names_every_environment_variable() -> None:
     }
     assert variables
     for variable in variables:
-        assert f"`{variable}`" in README
+        assert variable in DOCUMENTS
 
 
 def words_and_numbers(text: str) -> tuple[list[str], list[float]]:
@@ -64,8 +72,8 @@ def words_and_numbers(text: str) -> tuple[list[str], list[float]]:
 
 
 @pytest.mark.slow
-def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
-    parts = README[: README.index("## Installing")].split("```text\n")[1:]
+def test_the_document_of_the_demonstration_shows_its_output(tmp_path: Path) -> None:
+    parts = DEMO.split("```text\n")[1:]
     demo = subprocess.run(
         [sys.executable, "-m", "experiments.demo", str(tmp_path / "curve.html")],
         cwd=PROJECT,
