@@ -49,7 +49,7 @@ def table() -> Reader:
 def phases() -> Reader:
     read_log = importlib.import_module("summario.reading.log").read_log
     operations_of = importlib.import_module("summario.reading.operations").operations_of
-    trace_phases = importlib.import_module("summario.traces.trace_phases").trace_phases
+    trace_phases = importlib.import_module("summario.requests.trace_phases").trace_phases
 
     def read(path: str) -> int:
         operations = operations_of(read_log(path))

@@ -36,14 +36,14 @@ from predictor.verification.options import VerifySettings, verify_options
 from predictor.verification.verification_formats import in_words, with_column, with_fields
 from summario.extraction_options import extraction_options, join_option
 from summario.phases.extract import extract_run
+from summario.phases.periods import Period, find_periods, period_of_each
+from summario.phases.periods import in_words as phases_in_words
 from summario.phases.settings import ExtractionSettings
 from summario.phases.tables import period_record
 from summario.phases.values import Part, Phase
 from summario.runs.hosts import job_nodes, node_warnings
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import named
-from summario.times.periods import Period, find_periods, period_of_each
-from summario.times.periods import in_words as phases_in_words
 
 if TYPE_CHECKING:
     from predictor.verification.verifying import Verified

@@ -18,13 +18,13 @@ from summario.phases.extract import extract_run
 from summario.phases.many import FEW, FromRun, find_runs, from_all
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction
+from summario.pydarshan_reader import read_with_pydarshan
 from summario.reading.job import Job
 from summario.reading.pydarshan import import_pydarshan
 from summario.reading.sources import find_sources
+from summario.requests import trace_tables
+from summario.requests.of_log import Trace, check_settings, missing_traces, trace_run
 from summario.runs.joining import JOINS, Join, runs_among
-from summario.second_opinion import read_with_pydarshan
-from summario.traces import trace_tables
-from summario.traces.of_log import Trace, check_settings, missing_traces, trace_run
 
 # Moves a terminal from the end of a progress bar to its start, and erases it (ECMA-48).
 CLEAR_LINE = "\r\x1b[K"

@@ -14,8 +14,8 @@ from ioncast_base.wording import counted, in_digits
 from ior_configs import IorConfig
 from predictor.matching.uneven import Limits, placed_nodes
 from summario.naming import phases_named
+from summario.phases.periods import Period
 from summario.phases.values import Part, Phase
-from summario.times.periods import Period
 
 # IOR rejects sizes that are not a multiple of its offset type, 8 bytes.
 _ACCESS_BYTES = 8

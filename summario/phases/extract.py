@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import size
-from summario.calls.offsets import told_by_trace
-from summario.phases.absence import why_no_phases
 from summario.phases.grouping import merge_files
 from summario.phases.merge import FilePhases, merge_ranks
 from summario.phases.pauses import has_trace, split_at_pauses
+from summario.phases.sanity import check_sums, sound_streams
 from summario.phases.selection import system_file_ids, without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
-from summario.phases.soundness import check_sums, sound_streams
 from summario.phases.streams import MODULE_OF_API, Streams, concatenate, in_run, streams_of
 from summario.phases.values import Extraction, Phase
+from summario.phases.why_no_phases import why_no_phases
 from summario.reading.log import DarshanLog
+from summario.requests.offsets import told_by_trace
 from summario.runs.hosts import count_nodes
 from summario.runs.logs_of_run import Run, warned
 

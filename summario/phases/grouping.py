@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS, SPATIALITIES
-from summario.calls.fsyncs import fsyncs_of
-from summario.calls.offsets import NOT_TOLD, Loads
-from summario.calls.orders import below_of
+from summario.phases.elapsed import elapsed_times
 from summario.phases.merge import FilePhases, blocks, spatialities
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.values import Part, Phase
+from summario.requests.fsyncs import fsyncs_of
+from summario.requests.offsets import NOT_TOLD, Loads
+from summario.requests.orders import below_of
 from summario.runs.logs_of_run import Run
-from summario.times.elapsed import elapsed_times
 
 _Number = TypeVar("_Number", np.int64, np.uint64)
 

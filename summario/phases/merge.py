@@ -45,7 +45,7 @@ class FilePhases:
     first, moved_from, moved_until, last : ndarray of float64
         First open or access, first and last access, and last access or close, in seconds.
     calls : ndarray of float64
-        The longest time of a process in calls, in seconds (see `summario.times.opens.call_times`).
+        The longest time of a process in calls, in seconds (see `summario.phases.opens.call_times`).
     shown : ndarray of bool
         Whether the log shows all pauses in the row.
     member_row, member_log, member_rank : ndarray of int64

@@ -30,7 +30,7 @@ def metadata_times(
     """
     if not len(records.words):
         return np.zeros(0)
-    # Impossible times are left out later (see `summario.phases.soundness`).
+    # Impossible times are left out later (see `summario.phases.sanity`).
     with np.errstate(invalid="ignore", over="ignore"):
         times = _of_a_process(records, api, nprocs)
         if below is not None and len(below.words):
@@ -44,7 +44,7 @@ def metadata_times(
 def share_of_operation(records: Records, api: str, operation: str) -> Floats:
     """Divide a time that Darshan counts for reads and writes together, by the I/O times of both."""
     own = records.real(f"{api}_F_{operation.upper()}_TIME")
-    # Impossible times are left out later (see `summario.phases.soundness`).
+    # Impossible times are left out later (see `summario.phases.sanity`).
     with np.errstate(invalid="ignore", over="ignore"):
         other = records.real(f"{api}_F_{'WRITE' if operation == 'read' else 'READ'}_TIME")
         both = own + np.where((other >= 0) & (other < LONGEST_SECONDS), other, 0)

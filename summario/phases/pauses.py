@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import counted, in_digits
+from summario.phases.elapsed import of_pieces, within_bins
 from summario.phases.merge import FilePhases, repeat_row, rows_apart, stack_rows, take_rows
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.windows import Windows, bins_of, first_after_pauses, windows_between
@@ -26,7 +27,6 @@ from summario.reading.log import DarshanLog
 from summario.reading.operations import Operations, operations_of
 from summario.runs.logs_of_run import Run
 from summario.runs.stacking import stacked
-from summario.times.elapsed import of_pieces, within_bins
 
 # A piece has all members and parts of its row, so a file that 10,000 processes use between 10,000
 # pauses would need gigabytes. Darshan's heat maps have 200 bins, and so no more than 100 pauses.

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.limits import MOST_BYTES
 from summario.phases.metadata import metadata_times, share_of_operation
+from summario.phases.opens import call_times, opens_and_closes
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.records import Records
-from summario.times.opens import call_times, opens_and_closes
 
 MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
 
@@ -63,7 +63,7 @@ class Streams:
         Whether records that belong to the row may be missing in the log.
     before, after, calls : ndarray of float64
         Seconds from the open to the first access and from the last access to the close, and
-        seconds in calls (see `summario.times.opens`).
+        seconds in calls (see `summario.phases.opens`).
     sizes, counts : ndarray of int64, shape (rows, 4)
         The most common request sizes in bytes, and the number of requests of this operation
         with each size.

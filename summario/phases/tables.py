@@ -17,8 +17,8 @@ from ioncast_base.sizes import integral
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import size
 from summario.phases import streamed
+from summario.phases.periods import Period, find_periods, in_words, period_of_each
 from summario.phases.values import Part, Phase
-from summario.times.periods import Period, find_periods, in_words, period_of_each
 
 # SummarIO's columns, in its order.
 COLUMNS = (

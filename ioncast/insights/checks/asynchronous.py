@@ -7,7 +7,7 @@ import numpy as np
 from ioncast.insights.facts.process_times import ProcessTimes
 from ioncast.insights.facts.values import Facts, Floats
 from ioncast_base.kinds import OPERATIONS, Operation
-from summario.traces.trace_phases import TracePhases
+from summario.requests.trace_phases import TracePhases
 
 
 def hidden_seconds(

@@ -15,7 +15,7 @@ from ioncast.insights.facts.process_times import ProcessTimes, process_times_of
 from ioncast.insights.facts.slowest_ranks import SharedFiles, shared_files_of
 from ioncast.insights.facts.values import Facts, Floats
 from ioncast_base.kinds import Api
-from summario.traces.trace_phases import TracePhases, trace_phases
+from summario.requests.trace_phases import TracePhases, trace_phases
 
 Level = Literal["HIGH", "WARN", "OK", "INFO"]
 LEVELS: tuple[Level, ...] = get_args(Level)

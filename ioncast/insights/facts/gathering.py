@@ -21,11 +21,11 @@ from ioncast.insights.facts.values import (
 )
 from ioncast_base.kinds import APIS, OPERATIONS, Api
 from ioncast_base.limits import LONGEST_SECONDS
-from summario.lustre.components import LustreComponents, lustre_components_of
+from summario.lustre_components import LustreComponents, lustre_components_of
 from summario.phases.extract import read_streams
+from summario.phases.sanity import sound_streams
 from summario.phases.selection import system_file_ids
 from summario.phases.settings import DEFAULTS
-from summario.phases.soundness import sound_streams
 from summario.phases.streams import MODULE_OF_API, Streams
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ioncast.insights.facts.values import Facts, Floats, Ints
-from summario.lustre.components import LustreComponents
-from summario.lustre.servers import bytes_of_servers, first_mirrors
+from summario.lustre_components import LustreComponents
+from summario.lustre_servers import bytes_of_servers, first_mirrors
 
 
 @dataclass(frozen=True)

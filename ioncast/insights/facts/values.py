@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, Api, Operation
 from ioncast_base.limits import MOST_BYTES
-from summario.lustre.components import LustreComponents
+from summario.lustre_components import LustreComponents
 from summario.reading.heatmap import Heatmap
 from summario.reading.operations import Operations
 from summario.reading.records import Records

@@ -15,9 +15,9 @@ from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
 from predictor.composition.composing import MIB, Bandwidth, Point, observed_mib_s
 from predictor.learning.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
+from summario.phases.periods import Period, find_periods
+from summario.phases.periods import in_words as periodic
 from summario.phases.tables import from_record
-from summario.times.periods import Period, find_periods
-from summario.times.periods import in_words as periodic
 
 Measured = Mapping[int, Sequence[float]]
 # Number of I/O nodes, predicted bandwidth, p10 and p90, as in a decision.

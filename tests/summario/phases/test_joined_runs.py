@@ -14,9 +14,9 @@ from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction, Phase
 from summario.reading.log import DarshanLog, read_log
 from summario.reading.operations import operations_of
+from summario.requests.of_log import trace_run
 from summario.runs.logs_of_run import run_of
 from summario.runs.stacking import stacked
-from summario.traces.of_log import trace_run
 from tests.summario.phases.test_rules import MIB, heatmap, mpiio, posix, stdio
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

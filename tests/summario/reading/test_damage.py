@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ioncast_base.errors import DamagedLogError, InputError
-from summario.lustre.components import lustre_components_of
-from summario.lustre.servers import bytes_of_servers
+from summario.lustre_components import lustre_components_of
+from summario.lustre_servers import bytes_of_servers
 from summario.phases.extract import extract_phases
 from summario.phases.settings import ExtractionSettings
 from summario.reading.header import MODULES, parse_header

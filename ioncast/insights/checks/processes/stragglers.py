@@ -10,7 +10,7 @@ from ioncast.insights.checks.values import MOST_RANKS, Case, Find, Finding, Resu
 from ioncast.insights.facts.process_times import METADATA
 from summario.phases.streams import Floats
 from summario.reading.dxt import DXT_MODULES
-from summario.traces.trace_phases import TracePhases, are_too_many
+from summario.requests.trace_phases import TracePhases, are_too_many
 
 
 def stragglers(case: Case) -> Result:

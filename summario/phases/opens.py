@@ -40,7 +40,7 @@ def opens_and_closes(
     start, end = _times(records, api, operation.upper())
     other_start, other_end = _times(records, api, "WRITE" if operation == "read" else "READ")
     first_open, last_open, first_close, last_close = _of_files(records, api, below)
-    # Impossible times are left out later (see `summario.phases.soundness`).
+    # Impossible times are left out later (see `summario.phases.sanity`).
     with np.errstate(invalid="ignore", over="ignore"):
         is_alone = ~(other_end > 0)
         is_first = is_alone | (start <= other_start)

@@ -17,7 +17,7 @@ from summario.phases.selection import system_file_ids
 from summario.reading.file_ids import is_among
 from summario.reading.log import read_log
 from summario.reading.operations import Operations, operations_of
-from summario.traces.trace_phases import TracePhase, TracePhases, are_too_many, trace_phases
+from summario.requests.trace_phases import TracePhase, TracePhases, are_too_many, trace_phases
 
 Request = tuple[int, str, int, float, float]
 """Rank, operation, bytes, start and end in seconds."""

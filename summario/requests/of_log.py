@@ -14,9 +14,9 @@ from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
 from summario.reading.operations import operations_of
+from summario.requests.trace_phases import TracePhase, are_too_many, trace_phases
 from summario.runs.logs_of_run import Run
 from summario.runs.stacking import stacked
-from summario.traces.trace_phases import TracePhase, are_too_many, trace_phases
 
 # The highest layer of a file decides nothing here: each api has a trace of its own.
 _APIS: dict[str, tuple[Api, ...]] = {

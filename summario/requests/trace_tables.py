@@ -10,8 +10,8 @@ from ioncast_base.visible_text import visible
 from ioncast_base.wording import size
 from summario.phases import streamed
 from summario.phases.tables import aligned
-from summario.traces.of_log import TracePhaseOfLog
-from summario.traces.trace_phases import RankSums
+from summario.requests.of_log import TracePhaseOfLog
+from summario.requests.trace_phases import RankSums
 
 COLUMNS = (
     "job",

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.applications.darshan_writer import record_id
-from summario.lustre.components import LustreComponents, lustre_components_of
-from summario.lustre.servers import bytes_of_servers
+from summario.lustre_components import LustreComponents, lustre_components_of
+from summario.lustre_servers import bytes_of_servers
 from summario.reading.log import read_log
 from summario.reading.operations import operations_of
 from tests.support.log_bytes import Component, lustre_bytes_2, write_modules

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ioncast_base.kinds import APIS, ORDERS, SPATIALITIES
-from summario.calls.aggregators import aggregators_of
-from summario.calls.layers import UNKNOWN, Layers, Orders, layers_of, orders_of
-from summario.calls.traced import Traced
 from summario.phases.merge import FilePhases, at_least_one_block, spatialities, take_rows
 from summario.phases.streams import Floats, Ints, Streams
+from summario.requests.aggregators import aggregators_of
+from summario.requests.layers import UNKNOWN, Layers, Orders, layers_of, orders_of
+from summario.requests.traced import Traced
 from summario.runs.logs_of_run import Run
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from summario.lustre.components import END_OF_FILE, LustreComponents, numbered
+from summario.lustre_components import END_OF_FILE, LustreComponents, numbered
 
 _LARGEST = np.iinfo(np.int64).max
 

@@ -10,9 +10,9 @@ import pytest
 
 from ior_configs import IorConfig
 from summario.phases.extract import extract_phases
+from summario.phases.periods import find_periods, in_words
 from summario.phases.values import Phase
 from summario.reading.log import read_log
-from summario.times.periods import find_periods, in_words
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 DATA = Path(__file__).parents[3] / "experiments/data"

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from ioncast_base.kinds import OPERATIONS
-from summario.calls.layers import UNKNOWN, Layers
-from summario.calls.traced import Traced
 from summario.phases.merge import FilePhases
 from summario.phases.streams import Floats, Ints, Streams
 from summario.reading.heatmap import Heatmap, heatmaps_of
+from summario.requests.layers import UNKNOWN, Layers
+from summario.requests.traced import Traced
 from summario.runs.logs_of_run import Run
 
 # A process that moves less than this share of the bytes of the busiest one is no aggregator: it

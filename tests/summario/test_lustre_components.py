@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.applications.darshan_writer import record_id
-from summario.lustre.components import NOT_RECORDED, LustreComponents, lustre_components_of
+from summario.lustre_components import NOT_RECORDED, LustreComponents, lustre_components_of
 from summario.reading.log import read_log
 from tests.support.libdarshan import backend, opened
 from tests.support.log_bytes import Component, lustre_bytes_1, lustre_bytes_2, write_modules

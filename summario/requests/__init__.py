@@ -1,0 +1,1 @@
+"""Fsyncs, orders, aggregators, and phases of traced requests."""

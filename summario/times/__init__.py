@@ -1,1 +1,0 @@
-"""The time that phases took: opens and closes of their files, and pauses between them."""
