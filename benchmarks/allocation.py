@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 from benchdb.measurements.curves import Curve, curves
 from benchdb.store.database import reading
 from experiments.scheduling.simple_rules import best, equal, static
-from ioncast_base.allocation.dividing import JobCurve, allocate
+from ioncast_base.knapsack import JobCurve, allocate
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 

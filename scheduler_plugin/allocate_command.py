@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
-from ioncast_base.allocation import option_texts
-from ioncast_base.allocation.dividing import (
+from ioncast_base import allocation_texts as option_texts
+from ioncast_base.allocation_records import read_jobs
+from ioncast_base.command_options import Number, WholeNumber
+from ioncast_base.knapsack import (
     OBJECTIVES,
     WEIGHTS,
     ObjectiveName,
@@ -16,8 +18,6 @@ from ioncast_base.allocation.dividing import (
     allocate,
     weighted,
 )
-from ioncast_base.allocation.job_records import read_jobs
-from ioncast_base.command_options import Number, WholeNumber
 from ioncast_base.limits import LARGEST_COUNT
 from scheduler_plugin.allocation_tables import FORMATS
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from tabulate import tabulate
 
-from ioncast_base.allocation.dividing import Allocation, JobCurve, Share
-from ioncast_base.allocation.job_records import to_record
+from ioncast_base.allocation_records import to_record
+from ioncast_base.knapsack import Allocation, JobCurve, Share
 from ioncast_base.visible_text import as_cell
 
 _HEADERS = ("job", "nodes", "weight", "I/O nodes", "MiB/s", "of own best")

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ioncast_base.allocation.dividing import ObjectiveName
 from ioncast_base.errors import InputError
+from ioncast_base.knapsack import ObjectiveName
 from ioncast_base.toml_files import Line, Name, Table, read_toml, refusing
 from scheduler_plugin.addresses import Address
 from scheduler_plugin.service_client import SCHEMES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ioncast_base.allocation.dividing import Choice, JobCurve, possible_choices
+from ioncast_base.knapsack import Choice, JobCurve, possible_choices
 
 
 def best(jobs: Sequence[JobCurve], pool: int) -> list[int | None]:

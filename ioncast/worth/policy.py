@@ -9,7 +9,7 @@ from functools import cache
 from ioncast.worth.io_curves import IoCurve
 from ioncast.worth.replayed_machine import Machine, choices
 from ioncast.worth.workload import Ints, Workload
-from ioncast_base.allocation.dividing import JobCurve, allocate
+from ioncast_base.knapsack import JobCurve, allocate
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Policy:
 class Arbiter:
     """Divides free I/O nodes among jobs that start at the same time.
 
-    This is the arbitration of `ioncast_base.allocation.dividing`: running jobs keep their I/O
+    This is the arbitration of `ioncast_base.knapsack`: running jobs keep their I/O
     nodes, and every starting job gets at least the fewest that its curve allows.
 
     Parameters

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ioncast_base.allocation.dividing import JobCurve, Share, allocate
+from ioncast_base.knapsack import JobCurve, Share, allocate
 from ioncast_base.wording import in_digits
 from scheduler_plugin.marks import Mark, mark_of
 from scheduler_plugin.settings import ArbitrateSettings

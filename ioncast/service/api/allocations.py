@@ -15,15 +15,8 @@ from ioncast.service.http.framework import operation
 from ioncast.service.http.given import JSON, Given, checked_json
 from ioncast.service.http.uploads import place
 from ioncast.service.sandbox.tasks import Place
-from ioncast_base.allocation import option_texts
-from ioncast_base.allocation.dividing import (
-    JobCurve,
-    ObjectiveName,
-    WeightName,
-    allocate,
-    weighted,
-)
-from ioncast_base.allocation.job_records import (
+from ioncast_base import allocation_texts as option_texts
+from ioncast_base.allocation_records import (
     Curve,
     JobFields,
     as_numbers,
@@ -31,6 +24,13 @@ from ioncast_base.allocation.job_records import (
     to_record,
 )
 from ioncast_base.errors import InputError
+from ioncast_base.knapsack import (
+    JobCurve,
+    ObjectiveName,
+    WeightName,
+    allocate,
+    weighted,
+)
 from ioncast_base.quantities import Count, Whole
 
 allocations = Blueprint("allocations", __name__)

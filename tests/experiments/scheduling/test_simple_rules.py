@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from experiments.scheduling.simple_rules import best, equal, static
-from ioncast_base.allocation.dividing import JobCurve
+from ioncast_base.knapsack import JobCurve
 
 DIRECT = {0: 100.0, 1: 90.0, 2: 200.0, 4: 300.0}
 FORWARDED = {1: 90.0, 2: 200.0, 4: 300.0}

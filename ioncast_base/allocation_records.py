@@ -15,13 +15,13 @@ from pydantic import (
     ValidationError,
 )
 
-from ioncast_base.allocation.dividing import (
+from ioncast_base.errors import InputError
+from ioncast_base.knapsack import (
     LEAST_WEIGHT,
     MOST_WEIGHT,
     Allocation,
     JobCurve,
 )
-from ioncast_base.errors import InputError
 from ioncast_base.quantities import Bandwidth, Count, IoNodes, Whole
 from ioncast_base.toml_files import in_plain_words
 

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from experiments.scheduling.simple_rules import best, equal, static
-from ioncast_base.allocation.dividing import (
+from ioncast_base.errors import InputError
+from ioncast_base.knapsack import (
     OBJECTIVES,
     Allocation,
     JobCurve,
     ObjectiveName,
     allocate,
 )
-from ioncast_base.errors import InputError
 
 # FORGE's patterns are in this range. Whole numbers make ties frequent.
 bandwidths = st.integers(1, 50).map(float) | st.floats(0.5, 5000.0)

@@ -1,1 +1,0 @@
-"""Division of a pool of I/O nodes among several jobs."""
