@@ -15,7 +15,7 @@ from measuring import Claim, ioncast, run_once
 
 from benchdb.measurements.curves import Curve
 from experiments.held_back import phase_of
-from predictor.composition.prediction import predict
+from predictor.curve.prediction import predict
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 

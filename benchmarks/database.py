@@ -66,7 +66,7 @@ PLAIN_PREDICTION = """
 import sys
 from benchdb.measurements.curves import curves
 from benchdb.store.database import open_database, transaction
-from predictor.composition.prediction import predict
+from predictor.curve.prediction import predict
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import read_csv
 with transaction(open_database(sys.argv[2])) as connection:

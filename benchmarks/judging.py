@@ -13,8 +13,8 @@ from scipy.stats import bootstrap
 
 from benchdb.measurements.cells import bimodal
 from ior_configs import IorConfig
-from predictor.composition.decision import fewest_near_best
-from predictor.composition.prediction import Policy, Prediction
+from predictor.curve.decision import fewest_near_best
+from predictor.curve.prediction import Policy, Prediction
 from predictor.validation.against_reruns import Reruns, error, mean_of_cells
 
 RESAMPLES = 1_000

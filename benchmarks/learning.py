@@ -33,11 +33,11 @@ from experiments.datasets import read, shipped
 from experiments.evaluation import named_curves
 from experiments.held_back import phase_of
 from experiments.own_past import knowledge_of
-from predictor.composition.prediction import EarlierRun, Prediction, predict, predict_together
-from predictor.learning.posterior import Belief, Outcome, Scatter, fitted, posterior
-from predictor.learning.trying import Trial, worth_trying
+from predictor.curve.prediction import EarlierRun, Prediction, predict, predict_together
 from predictor.model.fitting import fit_model
+from predictor.model.posterior import Belief, Outcome, Scatter, fitted, posterior
 from predictor.model.system_model import Knowledge
+from predictor.model.trying import Trial, worth_trying
 from summario.phases.values import Phase
 
 PARTS = ("sequence", "year", "one", "logged", "closed", "size", "nothing")

@@ -1,7 +1,7 @@
 """Protocols of validation: hold a part of the measurements back and predict it from the rest.
 
 A protocol yields cases: a way to predict, and a forecast compared with the runs that were held
-back. The forecasts are those of `predictor.composition.prediction.predict`, as users get them.
+back. The forecasts are those of `predictor.curve.prediction.predict`, as users get them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from experiments.evaluation import evaluate
 from experiments.held_back import phase_of
 from ioncast_base.wording import in_words
 from ior_configs import IorConfig
-from predictor.composition.prediction import predict
+from predictor.curve.prediction import predict
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 from predictor.validation.against_reruns import Reruns, mean_of_cells

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from benchdb.measurements.curves import Curve
 from experiments.held_back import phase_of
 from ior_configs import IorConfig
-from predictor.composition.asking import Asked
+from predictor.curve.asking import Asked
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 from predictor.what_if.advising import try_all

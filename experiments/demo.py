@@ -18,8 +18,8 @@ import click
 from experiments.shipped import TESTBED
 from ioncast.cli import cli
 from predictor.commands import command_line
-from predictor.composition.asking import Asked, ask
-from predictor.composition.plots import write_html
+from predictor.curve.asking import Asked, ask
+from predictor.curve.plots import write_html
 from predictor.validation.reruns import cells, read_reruns
 from summario.phases.extract import extract
 from summario.reading.log import read_log

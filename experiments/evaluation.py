@@ -10,7 +10,7 @@ from benchdb.measurements.storing import store
 from benchdb.store.database import opened_database, transaction
 from experiments.datasets import BENCHMARKS, DataSet
 from ioncast_base.errors import InputError
-from predictor.composition.prediction import Prediction, predict
+from predictor.curve.prediction import Prediction, predict
 from predictor.matching.configurations import Match
 from predictor.matching.nearest import match
 from predictor.model.fitting import fit_model

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
-from predictor.composition.decision import fewest_near_best
-from predictor.composition.prediction import predict
+from predictor.curve.decision import fewest_near_best
+from predictor.curve.prediction import predict
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 from predictor.validation.against_reruns import (

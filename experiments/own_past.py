@@ -9,8 +9,8 @@ from statistics import fmean
 from experiments.datasets import DataSet
 from experiments.evaluation import named_curves
 from experiments.provenance import Log
-from predictor.composition.composing import observed_mib_s
-from predictor.composition.prediction import Prediction, predict
+from predictor.curve.composing import observed_mib_s
+from predictor.curve.prediction import Prediction, predict
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 from predictor.validation.against_reruns import mean_of_cells

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ioncast.insights.checks.values import Allocation
 from ioncast_base.wording import counted
 from predictor.commands import at, command_line
-from predictor.composition.asking import Asked, ask
+from predictor.curve.asking import Asked, ask
 from summario.phases.extract import extract_run
 from summario.phases.settings import DEFAULTS
 from summario.runs.logs_of_run import Run

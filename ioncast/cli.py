@@ -103,7 +103,7 @@ WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "match")
 # Subcommands from other rooms: the predictor decides what a campaign should measure, and sees a
 # change of a system in its outcomes.
 SUBCOMMANDS = {
-    "campaign": {"plan": "predictor.planning.command:plan"},
+    "campaign": {"plan": "predictor.plan_command:plan"},
     "system": {"show": "predictor.system_command:show"},
 }
 

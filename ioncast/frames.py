@@ -17,10 +17,10 @@ from benchdb.measurements.curves import curves as read_curves
 from benchdb.store.database import default_location, transaction_on, without_password
 from benchdb.store.systems import require_system
 from ioncast_base.errors import IoncastError, Remedy, as_field
-from predictor.composition.asking import Asked, Frontend, ask, read_phases
-from predictor.composition.composing import Point
-from predictor.composition.prediction import Policy
-from predictor.composition.prediction_formats import to_json
+from predictor.curve.asking import Asked, Frontend, ask, read_phases
+from predictor.curve.composing import Point
+from predictor.curve.prediction import Policy
+from predictor.curve.prediction_formats import to_json
 from predictor.matching.configurations import configuration, match_warnings
 from predictor.validation import result_tables
 from predictor.validation.one_application import check_logs

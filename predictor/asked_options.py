@@ -10,8 +10,8 @@ import click
 
 from ioncast_base.command_options import Number, WholeNumber
 from ioncast_base.limits import MOST_PREDICTED_IO_NODES
-from predictor.composition.asking import Asked
-from predictor.composition.prediction import Policy
+from predictor.curve.asking import Asked
+from predictor.curve.prediction import Policy
 
 Command = Callable[..., None]
 

@@ -28,9 +28,9 @@ from ioncast_base.command_options import (
 from ioncast_base.errors import InputError
 from ioncast_base.wording import counted, size
 from predictor.asked_options import asked_options, nodes_option
-from predictor.composition.asking import Asked, Frontend, ask, read_phases, read_run
-from predictor.composition.explanation import explain
-from predictor.composition.prediction_formats import to_json, to_text
+from predictor.curve.asking import Asked, Frontend, ask, read_phases, read_run
+from predictor.curve.explanation import explain
+from predictor.curve.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration, match_warnings, periodic_run
 from predictor.verification.options import VerifySettings, verify_options
 from predictor.verification.verification_formats import in_words, with_column, with_fields
@@ -213,7 +213,7 @@ def predict_command(
         prediction = ask(command_line(location), asked, found)
     if plot is not None:
         # Plotly takes longer to import than a prediction takes.
-        from predictor.composition.plots import write_html  # noqa: PLC0415
+        from predictor.curve.plots import write_html  # noqa: PLC0415
 
         write_html(prediction, plot)
     if output_format == "json":

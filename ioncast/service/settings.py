@@ -23,7 +23,7 @@ from ioncast_base.toml_files import (
     read_toml,
     refusing,
 )
-from predictor.composition.decision import MIN_CONFIDENCE, TOLERANCE
+from predictor.curve.decision import MIN_CONFIDENCE, TOLERANCE
 
 
 def _bind(text: str) -> str:

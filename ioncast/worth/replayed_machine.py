@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ioncast.worth.io_curves import IoCurve
 from ioncast_base.errors import InputError
-from predictor.composition.decision import fewest_near_best
+from predictor.curve.decision import fewest_near_best
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from benchdb.store.fitted_models import stored_models
 from benchdb.store.systems import require_system
 from ioncast_base.command_options import CommandGroup, database_option, format_option, system_option
 from predictor.commands import command_line
-from predictor.composition.asking import fit_anew
+from predictor.curve.asking import fit_anew
 from predictor.model.summary import summarise, to_json, to_text
 
 

@@ -29,7 +29,7 @@ from predictor.model.features import (
     with_io_nodes,
 )
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
-from predictor.model.standing_in import Taught, doubt_about, taught, together
+from predictor.model.substitution_error import Taught, doubt_about, taught, together
 
 Array = NDArray[np.float64]
 

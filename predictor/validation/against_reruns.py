@@ -16,7 +16,7 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from predictor.composition.decision import fewest_near_best
+from predictor.curve.decision import fewest_near_best
 
 # Number of random splits of the repetitions into halves, for the noise floor.
 SPLITS = 200

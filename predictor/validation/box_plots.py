@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchdb.measurements.cells import outliers
-from predictor.composition.drawing import Trace
+from predictor.curve.drawing import Trace
 
 _RING, _POINT = 13, 5
 

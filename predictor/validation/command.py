@@ -10,7 +10,7 @@ import click
 from ioncast_base.command_options import database_option, report_format_option, warn
 from predictor.asked_options import nodes_option
 from predictor.commands import command_line
-from predictor.composition.asking import read_phases
+from predictor.curve.asking import read_phases
 from predictor.validation.one_application import choose_applications
 from predictor.validation.reruns import by_application, read_reruns
 from predictor.validation.result_tables import to_json, to_markdown, to_text

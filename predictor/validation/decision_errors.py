@@ -11,7 +11,7 @@ from typing import Any
 
 from benchdb.history.decisions import DecisionRow
 from benchdb.history.outcomes import JoinedOutcome
-from predictor.learning.plausible import is_implausible_beside
+from predictor.model.plausible import is_implausible_beside
 from predictor.validation.against_reruns import Errors, Expected, error, errors, mean_of_cells
 from predictor.validation.control_chart import control_chart, moving_averages
 
@@ -47,7 +47,7 @@ class Judged:
     inside : bool or None
         Whether the observed bandwidth is in the predicted interval.
     implausible : bool
-        Whether the bandwidth is too high to be true (see `predictor.learning.plausible`).
+        Whether the bandwidth is too high to be true (see `predictor.model.plausible`).
     regret : float or None
         1 - mean with the number decided on / highest mean, over all outcomes of the application
         with as many processes and at most as many I/O nodes as were available, without implausible

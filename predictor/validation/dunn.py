@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from predictor.composition.composing import MIB
+from predictor.curve.composing import MIB
 
 ADJUSTMENT = "holm"
 _TWO = 2

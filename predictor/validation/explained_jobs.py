@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchdb.history.decisions import DecisionRow
 from benchdb.history.jobs import JobEntry
 from ioncast_base.wording import bandwidth, in_words
-from predictor.learning.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
+from predictor.model.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 
 # Slurm's own licence option; docs/slurm.md explains it under "Another number of I/O nodes".
 ANOTHER_NUMBER = (
@@ -31,7 +31,7 @@ class Explained:
     ----------
     implausible : bool
         Whether the measured bandwidth is too high to be true (see
-        `predictor.learning.plausible`).
+        `predictor.model.plausible`).
     """
 
     headline: str

@@ -8,7 +8,7 @@ from shlex import quote
 
 from ioncast_base.errors import InputError
 from ioncast_base.wording import alike_first, each_in_words
-from predictor.composition.prediction import Prediction
+from predictor.curve.prediction import Prediction
 from predictor.validation.against_reruns import (
     Expected,
     compare,

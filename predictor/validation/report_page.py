@@ -10,8 +10,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ioncast_base.offline_pages import bullets, heading, laid_out, table, write_page
-from predictor.composition.decision import TOLERANCE
-from predictor.composition.drawing import PRINTED, Y_AXIS, by_io_nodes, expected
+from predictor.curve.decision import TOLERANCE
+from predictor.curve.drawing import PRINTED, Y_AXIS, by_io_nodes, expected
 from predictor.validation.against_reruns import SPLITS, Comparison
 from predictor.validation.box_plots import EXPLANATION, Series, box_plot
 from predictor.validation.result_tables import (

@@ -15,7 +15,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.limits import BANDWIDTHS, FASTEST_MIB_S, LARGEST_COUNT, SLOWEST_MIB_S
 from ioncast_base.times import instant
 from ioncast_base.wording import in_words
-from predictor.composition.composing import observed_mib_s
+from predictor.curve.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.reading.log import read_log

@@ -13,7 +13,7 @@ from tabulate import tabulate
 
 from ioncast_base.kinds import Kind
 from ioncast_base.wording import in_digits
-from predictor.composition.decision import TOLERANCE, fewest_near_best
+from predictor.curve.decision import TOLERANCE, fewest_near_best
 from predictor.validation.against_reruns import (
     Comparison,
     Errors,

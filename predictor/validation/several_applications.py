@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ioncast_base.errors import InputError
-from predictor.composition.asking import Frontend, configurations_of, read_knowledge
-from predictor.composition.prediction import predict
+from predictor.curve.asking import Frontend, configurations_of, read_knowledge
+from predictor.curve.prediction import predict
 from predictor.validation.one_application import validate_application
 from predictor.validation.reruns import Rerun, by_application
 from predictor.validation.result_tables import Validated

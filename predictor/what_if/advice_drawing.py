@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from predictor.composition.composing import Point
-from predictor.composition.drawing import PRINTED, Colours, Trace, expected
+from predictor.curve.composing import Point
+from predictor.curve.drawing import PRINTED, Colours, Trace, expected
 
 CHANGED = Colours(line="#b04a00", band="rgba(176, 74, 0, 0.18)")
 

@@ -9,9 +9,9 @@ from typing import Any
 from tabulate import tabulate
 
 from ioncast_base.wording import counted
-from predictor.composition.decision import decision_record
-from predictor.composition.own_run import own_run_record
-from predictor.composition.prediction import Prediction
+from predictor.curve.decision import decision_record
+from predictor.curve.own_run import own_run_record
+from predictor.curve.prediction import Prediction
 from predictor.what_if.advice_words import (
     LEGEND,
     conclusion,

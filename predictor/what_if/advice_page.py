@@ -15,8 +15,8 @@ from ioncast_base.offline_pages import (
     table,
     write_page,
 )
-from predictor.composition.drawing import Y_AXIS, by_io_nodes
-from predictor.composition.prediction import Prediction
+from predictor.curve.drawing import Y_AXIS, by_io_nodes
+from predictor.curve.prediction import Prediction
 from predictor.what_if.advice_drawing import traces
 from predictor.what_if.advice_words import (
     LEGEND,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ioncast_base.wording import in_digits, in_words
-from predictor.composition.prediction import Prediction
+from predictor.curve.prediction import Prediction
 from predictor.what_if.advising import Advice, Advised
 from predictor.what_if.attempts import NAMES
 from predictor.what_if.gains import Span, decided

@@ -8,17 +8,17 @@ from functools import cache
 from typing import Literal, get_args
 
 from ior_configs import IorConfig
-from predictor.composition.asking import (
+from predictor.curve.asking import (
     Asked,
     Frontend,
     beside_own_run,
     configurations_of,
     read_knowledge,
 )
-from predictor.composition.prediction import Prediction, predict, predict_together
+from predictor.curve.prediction import Prediction, predict, predict_together
 from predictor.matching.configurations import Match
 from predictor.model.system_model import Knowledge
-from predictor.planning.needs import run_to_measure
+from predictor.needs import run_to_measure
 from predictor.what_if.attempts import Attempt, Hints, Key, attempts_of
 from predictor.what_if.gains import Span, hidden_seconds, saved_by_io_nodes, saved_seconds
 from summario.phases.values import Extraction, Phase
@@ -99,7 +99,7 @@ def advise(
     Raises
     ------
     IoncastError
-        As `predictor.composition.asking.ask`.
+        As `predictor.curve.asking.ask`.
     """
     nodes = job_nodes(asked.nodes, found.nodes)
     number = nodes and nodes.number

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import Operation
-from predictor.composition.composing import Point
-from predictor.composition.overlap import own_seconds
-from predictor.composition.prediction import Prediction
-from predictor.composition.reasons import Defaulted, Unsure
+from predictor.curve.composing import Point
+from predictor.curve.overlap import own_seconds
+from predictor.curve.prediction import Prediction
+from predictor.curve.reasons import Defaulted, Unsure
 from predictor.what_if.hiding import hiding_of
 from summario.phases.values import Phase
 

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.datasets import DataSet
 from experiments.own_past import OwnPast, knowledge_of, own_pasts
-from predictor.composition.prediction import predict
+from predictor.curve.prediction import predict
 from predictor.model.system_model import Knowledge
 
 

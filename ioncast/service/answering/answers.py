@@ -12,8 +12,8 @@ from math import inf
 from typing import NamedTuple
 
 from ioncast_base.wording import alike_first
-from predictor.composition.decision import abstain
-from predictor.composition.reasons import limit, nothing_known
+from predictor.curve.decision import abstain
+from predictor.curve.reasons import limit, nothing_known
 
 # Runs answer for a job with at most this factor between the numbers of processes. For other
 # sizes the phases of a run are scaled, and the model predicts.

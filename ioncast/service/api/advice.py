@@ -25,7 +25,7 @@ from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.kinds import SMALL_REQUEST_BYTES
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.quantities import Whole
-from predictor.composition.asking import Asked
+from predictor.curve.asking import Asked
 
 advice = Blueprint("advice", __name__)
 

@@ -36,7 +36,7 @@ from ioncast.service.http.writers import Note, writing
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
 from ioncast_base.toml_files import refusing
-from predictor.learning.plausible import is_implausible_beside
+from predictor.model.plausible import is_implausible_beside
 from predictor.validation.decision_errors import COUNTED
 from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import named

@@ -18,8 +18,8 @@ from ioncast.service.settings import Settings
 from ioncast_base.kinds import Api, FileAccess, Fsync, Operation, Order, Spatiality
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
 from ioncast_base.quantities import Bytes, PredictedIoNodes, Whole
-from predictor.composition.asking import Asked
-from predictor.composition.prediction import Policy
+from predictor.curve.asking import Asked
+from predictor.curve.prediction import Policy
 
 predictions = Blueprint("predictions", __name__)
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ioncast_base import quantities
 from ioncast_base.quantities import Count, IoNodes
-from predictor.learning.plausible import IMPLAUSIBLE_FACTOR
+from predictor.model.plausible import IMPLAUSIBLE_FACTOR
 
 # Programs, users and databases have no NUL in their names.
 TEXT = r"^[^\x00]*$"

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from ioncast.service.answering.answers import NO_TRIAL, PreparedGroup, Trial
 from ioncast.service.answering.prepared import Untried
 from ioncast_base.wording import counted
-from predictor.composition import prediction
-from predictor.composition.composing import Point
-from predictor.composition.prediction import Policy
-from predictor.composition.reasons import Defaulted, cause_in_words, trial_in_words, without_limit
-from predictor.learning.trying import worth_trying
+from predictor.curve import prediction
+from predictor.curve.composing import Point
+from predictor.curve.prediction import Policy
+from predictor.curve.reasons import Defaulted, cause_in_words, trial_in_words, without_limit
+from predictor.model.trying import worth_trying
 
 # More digits of a bandwidth or a probability mean nothing.
 _DIGITS = 6
@@ -61,7 +61,7 @@ class Decided(NamedTuple):
         As in `OtherVariant`: the numbers of the choices, however sure they are.
     implausible : int
         Number of bandwidths that did not correct the prediction (see
-        `predictor.learning.plausible`).
+        `predictor.model.plausible`).
     p90_mib_s : float
         The highest p90 of the points; 0 without points.
     """

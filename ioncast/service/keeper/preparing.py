@@ -27,12 +27,12 @@ from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
 from ioncast_base.times import instant
-from predictor.composition.overlap import timeline_of
-from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict_together
-from predictor.learning.plausible import impossible, is_implausible
+from predictor.curve.overlap import timeline_of
+from predictor.curve.prediction import EarlierRun, Policy, Prediction, predict_together
 from predictor.matching.configurations import configuration
 from predictor.matching.same_application import Identity, Variant, identities, scaled, variants
 from predictor.model.measurement_summary import MeasurementSummary, read_summary
+from predictor.model.plausible import impossible, is_implausible
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase

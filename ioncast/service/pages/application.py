@@ -38,9 +38,9 @@ from ioncast.service.results.advised import advice_on
 from ioncast.service.sandbox.insight_documents import current_insights
 from ioncast.service.sandbox.tasks import predict_job
 from ioncast_base.errors import IoncastError
-from predictor.composition.asking import Asked
-from predictor.composition.prediction import Policy
-from predictor.learning.plausible import is_implausible_beside
+from predictor.curve.asking import Asked
+from predictor.curve.prediction import Policy
+from predictor.model.plausible import is_implausible_beside
 
 _RUNS, _DECISIONS = 20, 10
 _OUTCOMES = 1000

@@ -30,8 +30,8 @@ from ioncast.service.sandbox.insight_documents import current_insights, with_adv
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, in_digits, in_words, listed, size
-from predictor.composition.composing import observed_mib_s
-from predictor.learning.plausible import is_implausible_beside
+from predictor.curve.composing import observed_mib_s
+from predictor.model.plausible import is_implausible_beside
 from summario.phases.tables import from_record
 
 NAMES = ("A", "B")

@@ -13,8 +13,8 @@ from benchdb.measurements.curves import Curve
 from ioncast.insights.figures.laid_out import HEIGHT, Figure, figure
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import counted, in_digits, size
-from predictor.composition.composing import Point
-from predictor.composition.drawing import Y_AXIS, Colours, Trace, by_io_nodes, curve, runs
+from predictor.curve.composing import Point
+from predictor.curve.drawing import Y_AXIS, Colours, Trace, by_io_nodes, curve, runs
 from predictor.what_if.advice_drawing import traces
 
 Phases = Sequence[Mapping[str, Any]]

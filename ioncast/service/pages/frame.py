@@ -27,7 +27,7 @@ from ioncast_base.errors import DatabaseError, IoncastError
 from ioncast_base.files import program_of
 from ioncast_base.times import instant
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
-from predictor.learning.plausible import is_implausible_beside
+from predictor.model.plausible import is_implausible_beside
 
 _HTML = "text/html"
 # Media types for programs; they win over HTML if a client accepts both equally.

@@ -13,8 +13,8 @@ from ioncast.service.pages.figures import curve_figure, timeline_figure
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
-from predictor.composition.composing import MIB, Bandwidth, Point, observed_mib_s
-from predictor.learning.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
+from predictor.curve.composing import MIB, Bandwidth, Point, observed_mib_s
+from predictor.model.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 from summario.phases.periods import Period, find_periods
 from summario.phases.periods import in_words as periodic
 from summario.phases.tables import from_record

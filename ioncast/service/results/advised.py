@@ -13,7 +13,7 @@ from ioncast.service.sandbox.child import TooMuchWorkError
 from ioncast.service.sandbox.insight_documents import hints_from
 from ioncast_base.errors import IoncastError
 from ioncast_base.wording import counted
-from predictor.composition.asking import Asked
+from predictor.curve.asking import Asked
 from predictor.what_if.attempts import Hints
 
 # Advice on 166 genuine logs takes 0.08 s on average and at most 1 s. A page does not wait a minute

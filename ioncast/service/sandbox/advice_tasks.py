@@ -13,7 +13,7 @@ from ioncast.service.sandbox.reading_insights import insights_of_run
 from ioncast.service.sandbox.tasks import Place, extracted, frontend, phases_of, predicted
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast_base.errors import IoncastError
-from predictor.composition.asking import Asked
+from predictor.curve.asking import Asked
 from predictor.what_if.advice_formats import to_json
 from predictor.what_if.advising import advise
 from predictor.what_if.attempts import Hints

@@ -21,10 +21,10 @@ from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast_base.errors import DamagedLogError, InputError
 from ioncast_base.limits import LARGEST_COUNT
 from ioncast_base.times import in_utc
-from predictor.composition.asking import Asked, Frontend, ask
-from predictor.composition.composing import observed_mib_s
-from predictor.composition.explanation import explain
-from predictor.composition.prediction_formats import to_json
+from predictor.curve.asking import Asked, Frontend, ask
+from predictor.curve.composing import observed_mib_s
+from predictor.curve.explanation import explain
+from predictor.curve.prediction_formats import to_json
 from summario.phases.extract import extract_run
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Extraction, Phase

@@ -12,7 +12,7 @@ from experiments import datasets
 from experiments.evaluation import evaluate
 from experiments.shipped import DATA
 from ior_configs import IorConfig
-from predictor.composition.prediction import predict
+from predictor.curve.prediction import predict
 from predictor.matching.configurations import configuration
 from predictor.matching.uneven import limits_of, placed_nodes
 from predictor.model.system_model import Knowledge

@@ -258,7 +258,7 @@ def test_a_damaged_model_in_the_database_is_fitted_again(location: Path, documen
 def test_loading_needs_nothing_that_reads_pickles() -> None:
     """It also imports no library that takes longer to import than a prediction takes."""
     program = (
-        "import sys, predictor.model.stored, predictor.composition.prediction\n"
+        "import sys, predictor.model.stored, predictor.curve.prediction\n"
         "print({'joblib', 'cloudpickle', 'dill', 'sklearn', 'scipy'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictor.composition.decision import fewest_near_best
+from predictor.curve.decision import fewest_near_best
 from predictor.validation.against_reruns import (
     SPLITS,
     Comparison,

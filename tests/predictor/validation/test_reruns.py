@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ioncast_base.errors import InputError
-from predictor.composition.composing import observed_mib_s
+from predictor.curve.composing import observed_mib_s
 from predictor.validation.reruns import (
     Rerun,
     cells,

@@ -17,7 +17,7 @@ from benchdb.measurements.storing import pattern_of
 from benchdb.store.database import transaction_on
 from benchdb.store.fidelities import NewFidelity, store_fidelities
 from ior_configs import IorConfig
-from predictor.composition.prediction import predict
+from predictor.curve.prediction import predict
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Phase
 from tests.support.command import run_ioncast

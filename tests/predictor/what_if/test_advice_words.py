@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from benchdb.measurements.curves import Curve
-from predictor.composition.asking import Asked
+from predictor.curve.asking import Asked
 from predictor.model.system_model import Knowledge
 from predictor.what_if.advice_formats import to_text
 from predictor.what_if.advice_words import (

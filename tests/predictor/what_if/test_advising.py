@@ -10,8 +10,8 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from experiments.held_back import phase_of
-from predictor.composition.asking import Asked
-from predictor.composition.prediction import Policy, predict, predict_together
+from predictor.curve.asking import Asked
+from predictor.curve.prediction import Policy, predict, predict_together
 from predictor.model.system_model import Knowledge, Model
 from predictor.what_if.advising import Advice, Advised, in_order, try_all
 from predictor.what_if.attempts import Attempt, Hints, attempts_of

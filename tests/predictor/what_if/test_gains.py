@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from benchdb.measurements.curves import Curve
-from predictor.composition.prediction import Prediction, predict, predict_together
+from predictor.curve.prediction import Prediction, predict, predict_together
 from predictor.model.system_model import Knowledge
 from predictor.what_if.gains import hidden_seconds, saved_by_io_nodes, saved_seconds
 from summario.phases.values import Phase

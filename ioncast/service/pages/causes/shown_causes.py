@@ -15,7 +15,7 @@ from ioncast.service.pages.shown_insights import FindingShown, finding_shown
 from ioncast.service.pages.shown_prediction import point_of
 from ioncast.service.sandbox.insight_documents import with_advice
 from ioncast_base.wording import counted, in_digits
-from predictor.composition.composing import Bandwidth, Point
+from predictor.curve.composing import Bandwidth, Point
 from predictor.what_if.advice_words import name_of_today
 
 _T = TypeVar("_T")

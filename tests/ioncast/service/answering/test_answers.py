@@ -28,7 +28,7 @@ from ioncast.service.keeper.deciding_ahead import (
     prepare_group,
 )
 from ior_configs import IorConfig
-from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.curve.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
 

@@ -22,7 +22,7 @@ from benchdb.store.schema import outcomes, runs
 from experiments.applications.darshan_writer import write_log
 from ioncast.service.context import Service
 from ioncast_base.times import in_utc
-from predictor.composition.composing import observed_mib_s
+from predictor.curve.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log
 

@@ -23,7 +23,7 @@ from benchdb.store.database import transaction
 from benchdb.store.schema import runs
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.service.context import Service
-from predictor.composition.composing import observed_mib_s
+from predictor.curve.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log
 from tests.summario.reading.test_damage import blank, flip, flip_in_header, repeat, truncate

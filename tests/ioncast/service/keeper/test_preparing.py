@@ -21,7 +21,7 @@ from ioncast.service.keeper import preparing
 from ioncast.service.keeper.deciding_ahead import Decided, decide_all
 from ioncast.service.keeper.preparing import Job, KnownSystems, Preparing
 from ioncast.service.settings import Settings
-from predictor.composition.prediction import EarlierRun, Policy, Prediction
+from predictor.curve.prediction import EarlierRun, Policy, Prediction
 from predictor.matching.same_application import scaled
 from summario.phases.values import Phase
 

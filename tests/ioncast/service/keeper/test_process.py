@@ -48,7 +48,7 @@ from ioncast.service.running.background import lock_file
 from ioncast.service.settings import Settings, SystemSettings
 from ioncast_base.errors import DatabaseError
 from ior_configs import IorConfig
-from predictor.composition.prediction import Policy, Prediction, predict, predict_together
+from predictor.curve.prediction import Policy, Prediction, predict, predict_together
 from predictor.matching.same_application import identities
 from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from summario.phases.tables import to_record

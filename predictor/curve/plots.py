@@ -1,0 +1,65 @@
+"""Plots of predictions as HTML files that need no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from ioncast_base.offline_pages import bullets, laid_out, paragraph, write_page
+from ioncast_base.wording import in_words, sentence
+from predictor.curve.drawing import X_AXIS, Y_AXIS, curve
+from predictor.curve.explanation import explain
+from predictor.curve.prediction import Prediction
+
+
+def curve_figure(
+    prediction: Prediction, measured: Mapping[int, Sequence[float]] | None = None
+) -> go.Figure:
+    """Draw a predicted curve with its interval, the decision, and measured runs as points."""
+    traces = curve(
+        prediction.curve,
+        best=prediction.best.io_nodes,
+        decision=prediction.decision.io_nodes,
+        measured=measured,
+    )
+    return laid_out(go.Figure(traces), height=None, xaxis=X_AXIS, yaxis=Y_AXIS)
+
+
+def write_html(
+    prediction: Prediction, path: str | Path, measured: Mapping[int, Sequence[float]] | None = None
+) -> None:
+    """Write the plot of a prediction as one HTML page, which contains everything it needs.
+
+    Parameters
+    ----------
+    prediction, measured
+        As for `curve_figure`.
+    path : str or Path
+        The file to write; about 5 MB, most of it Plotly. If nothing is predicted, it says why.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
+    """
+    decision, *reasons = explain(prediction)
+    own = prediction.own_run
+    parts = [
+        *([paragraph(sentence(own.in_words))] if own else []),
+        paragraph(_best(prediction)),
+        paragraph(f"Decision: {decision}"),
+        *([curve_figure(prediction, measured)] if prediction.curve else []),
+        bullets("Why", reasons),
+        bullets("Warnings", prediction.warnings),
+    ]
+    title = f"I/O bandwidth of job {prediction.job} on {prediction.system}"
+    write_page(path, title=title, parts=parts)
+
+
+def _best(prediction: Prediction) -> str:
+    best = prediction.best
+    if best.io_nodes is None:
+        return f"No prediction: {best.why}."
+    return f"Best: {in_words(best.io_nodes)} ({best.why})."

@@ -1,1 +1,0 @@
-"""Learn from the measured bandwidths of an application's own runs."""

@@ -1,1 +1,0 @@
-"""Plan campaigns: the benchmarks that a site lacks."""
