@@ -30,8 +30,8 @@ from benchdb.campaigns.collecting import failures
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
+from benchdb.campaigns.prerequisites import find_engine, problems_before
 from benchdb.campaigns.progress_lines import progress_text, reporting
-from benchdb.campaigns.readiness.prerequisites import find_engine, problems_before
 from benchdb.campaigns.running import cells_to_run, forget_failures, last_error, run_campaign
 from benchdb.campaigns.standing import status_of
 from benchdb.store.database import opened_database, transaction

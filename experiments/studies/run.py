@@ -13,8 +13,8 @@ import click
 from benchdb.campaigns import folder as folders
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
+from benchdb.campaigns.prerequisites import find_engine
 from benchdb.campaigns.progress_lines import reporting
-from benchdb.campaigns.readiness.prerequisites import find_engine
 from benchdb.campaigns.standing import Progress
 from experiments import datasets
 from experiments.applications.running import run_application

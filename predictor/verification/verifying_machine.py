@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from benchdb.campaigns.disk_room import room_problems
 from benchdb.campaigns.engines import Job
 from benchdb.campaigns.folder import Cell, obstacles
+from benchdb.campaigns.launcher_starts import find_program
 from benchdb.campaigns.platform_file import Platform, Switch, checked_directory, read_platform
-from benchdb.campaigns.readiness.prerequisites import problems_before
-from benchdb.campaigns.readiness.room import room_problems
-from benchdb.campaigns.readiness.starts import find_program
+from benchdb.campaigns.prerequisites import problems_before
 from benchdb.campaigns.script import exports, filled
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchdb.campaigns.readiness import starts
+from benchdb.campaigns import launcher_starts as starts
 from tests.support.command import run_ioncast
 
 CAMPAIGN = """

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 
+from benchdb.campaigns.disk_room import room_problems
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.folder import Cell
-from benchdb.campaigns.platform_file import Platform
-from benchdb.campaigns.readiness.room import room_problems
-from benchdb.campaigns.readiness.starts import (
+from benchdb.campaigns.launcher_starts import (
     find_program,
     launch_problems,
     missing_here,
     unknown_commands,
 )
+from benchdb.campaigns.platform_file import Platform
 from ioncast_base.errors import InputError
 
 # IOPS submits, follows and cancels jobs with them.

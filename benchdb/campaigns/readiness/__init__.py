@@ -1,1 +1,0 @@
-"""Checks before the first run of a campaign."""
