@@ -38,9 +38,9 @@ from urllib.parse import urlencode
 from database import SYSTEM, seeded, synthetic, write_csv
 from measuring import DATA, Claim, ioncast, machine
 
-from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
+from ioncast.service.store.runs import NewRun, store_run
+from ioncast.service.store.tokens import add_token
 from predictor.matching.same_application import scaled
 from summario.phases.extract import extract_phases
 from summario.phases.tables import to_record

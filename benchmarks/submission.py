@@ -28,8 +28,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from benchdb.store.database import opened_database, transaction  # noqa: E402
-from benchdb.store.tokens import add_token  # noqa: E402
 from ioncast.service.running.demo_data import fill  # noqa: E402
+from ioncast.service.store.tokens import add_token  # noqa: E402
 from tests.scheduler_plugin.standin import stand_in  # noqa: E402
 from tests.support.services import allow, problem  # noqa: E402
 from tests.support.serving import Served, running, wait_for  # noqa: E402

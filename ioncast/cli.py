@@ -57,7 +57,7 @@ COMMANDS = {
         "Run benchmarks in random order, and store every result in the database.",
     ),
     "history": (
-        "benchdb.history_commands:history",
+        "ioncast.service.history_commands:history",
         "Change the history of applications, which decisions rest on.",
     ),
     "serve": (
@@ -65,11 +65,11 @@ COMMANDS = {
         "Answer schedulers' questions over HTTP, and show pages.",
     ),
     "token": (
-        "benchdb.token_commands:token",
+        "ioncast.service.token_commands:token",
         "Manage the tokens that let clients use the service.",
     ),
     "decisions": (
-        "benchdb.pausing_commands:decisions",
+        "ioncast.service.pausing_commands:decisions",
         "Pause and resume the decisions for a system.",
     ),
     "system": (
@@ -104,7 +104,7 @@ WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "match")
 # change of a system in its outcomes.
 SUBCOMMANDS = {
     "campaign": {"plan": "predictor.plan_command:plan"},
-    "system": {"show": "predictor.system_command:show"},
+    "system": {"show": "ioncast.service.system_command:show"},
 }
 
 

@@ -39,7 +39,7 @@ def is_implausible_beside(
         counts.
     curve : sequence of (int, float, float, float)
         Number of I/O nodes, expected bandwidth, p10 and p90, as in
-        `benchdb.history.decisions.DecisionRow`. Without points nothing is implausible.
+        `ioncast.service.store.decisions.DecisionRow`. Without points nothing is implausible.
     """
     p90_by_number = {n: p90 for n, _, _, p90 in curve}
     if not p90_by_number:

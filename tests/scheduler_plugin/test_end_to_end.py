@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
+from ioncast.service.store.tokens import add_token
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
 from scheduler_plugin.marks import mark_of
 from tests.support.command import killed_at_the_end

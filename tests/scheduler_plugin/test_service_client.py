@@ -21,7 +21,7 @@ import pytest
 from benchdb.measurements.storing import insert_import
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import system_id_of
-from benchdb.store.tokens import add_token
+from ioncast.service.store.tokens import add_token
 from scheduler_plugin.service_client import (
     Ioncast,
     NamedLog,

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from benchdb.history.outcomes import store_outcome
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
 from ioncast.service.running.demo_data import fill
+from ioncast.service.store.outcomes import store_outcome
+from ioncast.service.store.tokens import add_token
 from scheduler_plugin.why_command import _lines
 from tests.support.command import run_ioncast
 from tests.support.serving import PATIENT, Served, free_port, running

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from benchdb.history.decisions import DecisionRow, store_decisions
-from benchdb.history.outcomes import store_outcome
-from benchdb.history.runs import NewRun, Run, store_run
-from benchdb.history.same_run import Outcome
 from benchdb.store.database import transaction
+from ioncast.service.store.decisions import DecisionRow, store_decisions
+from ioncast.service.store.outcomes import store_outcome
+from ioncast.service.store.runs import NewRun, Run, store_run
+from ioncast.service.store.same_run import Outcome
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
 

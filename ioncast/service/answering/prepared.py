@@ -166,7 +166,7 @@ class Reader:
     Attributes
     ----------
     tokens : dict of str to KnownToken
-        Tokens by hash (see `benchdb.store.credentials.digest`).
+        Tokens by hash (see `ioncast.service.store.credentials.digest`).
     heartbeat : Heartbeat or None
         The keeper's sign of life; None until the file was read once.
     """

@@ -8,13 +8,13 @@ from flask import Blueprint, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from benchdb.history.decisions import decision
 from ioncast.service.context import service
 from ioncast.service.http.fields import DecisionId
 from ioncast.service.http.framework import operation
 from ioncast.service.http.given import JSON, Given, checked_json
 from ioncast.service.http.uploads import place
 from ioncast.service.sandbox.tasks import Place
+from ioncast.service.store.decisions import decision
 from ioncast_base import allocation_texts as option_texts
 from ioncast_base.allocation_records import (
     Curve,

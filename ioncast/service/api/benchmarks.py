@@ -10,7 +10,6 @@ from typing import Any
 from flask import Blueprint, Response, request
 from sqlalchemy import Connection
 
-from benchdb.history.applications import application
 from benchdb.measurements import listing
 from benchdb.measurements.coverage import (
     Cell,
@@ -65,6 +64,7 @@ from ioncast.service.http.lists import PageOfSystem, cut
 from ioncast.service.http.uploads import place, uploaded
 from ioncast.service.http.writers import log_write, writing
 from ioncast.service.sandbox.tasks import Place, import_measurements, store_rows
+from ioncast.service.store.applications import application
 from ioncast_base.errors import InputError, UnknownNameError
 from ior_configs import IorConfig
 

@@ -8,7 +8,6 @@ from typing import Annotated
 from flask import Blueprint
 from pydantic import BaseModel, Field
 
-from benchdb.history.jobs import JobEntry, entries_of_job
 from benchdb.store.database import transaction
 from ioncast.service.api.outcomes import OutcomeAnswer
 from ioncast.service.api.traces import DecisionItem
@@ -16,7 +15,8 @@ from ioncast.service.context import service
 from ioncast.service.http.fields import IMPLAUSIBLE, SystemName
 from ioncast.service.http.framework import operation
 from ioncast.service.http.given import Given
-from predictor.validation.explained_jobs import ANOTHER_NUMBER, explain_entry
+from ioncast.service.monitoring.explained_jobs import ANOTHER_NUMBER, explain_entry
+from ioncast.service.store.jobs import JobEntry, entries_of_job
 
 jobs = Blueprint("jobs", __name__)
 

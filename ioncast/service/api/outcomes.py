@@ -9,8 +9,6 @@ from flask import Blueprint
 from pydantic import AfterValidator, BaseModel, Field
 from sqlalchemy import Connection
 
-from benchdb.history import outcomes as stored_outcomes
-from benchdb.history.revisions import newest
 from benchdb.store.accepted_values import stored_time
 from benchdb.store.database import transaction
 from ioncast.service.answering.prepared import Summary
@@ -33,11 +31,13 @@ from ioncast.service.http.given import Given
 from ioncast.service.http.lists import Page, PageQuery, cut
 from ioncast.service.http.uploads import MOST_LOGS, content_of, uploaded
 from ioncast.service.http.writers import Note, writing
+from ioncast.service.monitoring.decision_errors import COUNTED
+from ioncast.service.store import outcomes as stored_outcomes
+from ioncast.service.store.revisions import newest
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
 from ioncast_base.toml_files import refusing
 from predictor.model.plausible import is_implausible_beside
-from predictor.validation.decision_errors import COUNTED
 from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import named
 

@@ -11,19 +11,6 @@ from flask import Blueprint, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from benchdb.history.applications import (
-    ApplicationSummary,
-    OrderName,
-    SortName,
-    application,
-    applications,
-    count_applications,
-)
-from benchdb.history.decisions import DecisionRow, decision, decisions
-from benchdb.history.deleting_belongings import belongings_of_run, delete_some
-from benchdb.history.revisions import newest
-from benchdb.history.run_insights import NewInsights, store_insights
-from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
 from ioncast.service.context import service
@@ -51,6 +38,19 @@ from ioncast.service.http.writers import Note, writing
 from ioncast.service.sandbox.insight_documents import current_insights, with_advice
 from ioncast.service.sandbox.tasks import TraceContent
 from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast.service.store.applications import (
+    ApplicationSummary,
+    OrderName,
+    SortName,
+    application,
+    applications,
+    count_applications,
+)
+from ioncast.service.store.decisions import DecisionRow, decision, decisions
+from ioncast.service.store.deleting_belongings import belongings_of_run, delete_some
+from ioncast.service.store.revisions import newest
+from ioncast.service.store.run_insights import NewInsights, store_insights
+from ioncast.service.store.runs import NewRun, Run, run_of, runs_of, store_run
 from ioncast_base.errors import IoncastError
 from ioncast_base.limits import LARGEST_ID
 from ioncast_base.quantities import Id
@@ -290,7 +290,7 @@ def store_trace(
     content: TraceContent,
     told: Trace,
 ) -> tuple[Run, bool]:
-    """Add a run to the history of its application (see `benchdb.history.runs.store_run`)."""
+    """Add a run to the history of its application (see `ioncast.service.store.runs.store_run`)."""
     named = job_nodes(None, content.nodes)
     run = NewRun(
         system=told.system,

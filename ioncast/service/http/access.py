@@ -9,11 +9,11 @@ from typing import Literal, TypeVar
 from limits import RateLimitItem
 from werkzeug.wrappers import Request, Response
 
-from benchdb.store.credentials import ROLES, digest
 from ioncast.service.answering.prepared import KnownToken
 from ioncast.service.deciding.resources import Resources
 from ioncast.service.http import sessions
 from ioncast.service.http.problems import RequestError
+from ioncast.service.store.credentials import ROLES, digest
 
 Role = Literal["reader", "scheduler", "admin"]
 _Response = TypeVar("_Response", bound=Response)

@@ -12,7 +12,7 @@ import secrets
 import time
 from pathlib import Path
 
-from benchdb.store.credentials import digest
+from ioncast.service.store.credentials import digest
 from ioncast_base.errors import BusyError
 
 LIFE_S = 30 * 24 * 3600

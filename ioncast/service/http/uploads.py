@@ -11,7 +11,6 @@ from pathlib import Path
 from flask import request
 from werkzeug.datastructures import FileStorage
 
-from benchdb.history.run_insights import NewInsights
 from ioncast.service.context import service
 from ioncast.service.folders.locked_folders import locked_folder
 from ioncast.service.http.problems import words_of
@@ -19,6 +18,7 @@ from ioncast.service.sandbox.child import ChildLimits
 from ioncast.service.sandbox.reading_insights import read_logs
 from ioncast.service.sandbox.tasks import Place, TraceContent
 from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast.service.store.run_insights import NewInsights
 from ioncast_base.errors import BusyError, IoncastError
 
 # No request has more logs. A client that sends more would get no answer within a minute.

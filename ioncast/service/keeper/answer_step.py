@@ -12,9 +12,6 @@ from math import inf
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchdb.history.applications import ids_of_applications
-from benchdb.history.deleting_runs import DeletedRun, deleted_after, last_deleted, last_forgotten
-from benchdb.history.revisions import applications_after, newest
 from benchdb.store.database import transaction
 from benchdb.store.fitted_models import state_of
 from benchdb.store.systems import system_names
@@ -26,6 +23,14 @@ from ioncast.service.keeper.preparing import KnownSystems, Prepared, Preparing
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.settings import Settings
+from ioncast.service.store.applications import ids_of_applications
+from ioncast.service.store.deleting_runs import (
+    DeletedRun,
+    deleted_after,
+    last_deleted,
+    last_forgotten,
+)
+from ioncast.service.store.revisions import applications_after, newest
 from ioncast_base.clock import ClockCheck
 from ioncast_base.errors import UnknownNameError
 

@@ -8,12 +8,12 @@ from typing import cast
 
 from sqlalchemy import Engine
 
-from benchdb.history.paused_systems import pauses
 from benchdb.store.database import transaction
-from benchdb.store.tokens import valid_tokens
 from ioncast.service.answering.answers import Pause
 from ioncast.service.answering.prepared import KnownToken, Role, Writer
 from ioncast.service.keeper.state_file import StateFile
+from ioncast.service.store.paused_systems import pauses
+from ioncast.service.store.tokens import valid_tokens
 from ioncast_base.clock import ClockCheck
 from ioncast_base.times import instant
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from benchdb.history.decisions import store_decisions
-from benchdb.history.drained_spools import drained_places, note_drained
 from benchdb.store.database import transaction
 from ioncast.service.keeper.draining import Drain
 from ioncast.service.keeper.wanted_sizes import WantedSizes
+from ioncast.service.store.decisions import store_decisions
+from ioncast.service.store.drained_spools import drained_places, note_drained
 from ioncast_base.clock import ClockCheck
 
 _LOG = logging.getLogger("ioncast.keeper")

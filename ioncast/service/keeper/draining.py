@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchdb.history.decisions import DecisionRow
 from ioncast.service.answering.spool import spool_files
+from ioncast.service.store.decisions import DecisionRow
 from ioncast_base.errors import InputError
 
 # Some hundred decisions each second; after a burst the rest follows. Reading more would take a core

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 from sqlalchemy import Engine
 
-from benchdb.history.expiring import Expiring
 from benchdb.store.database import transaction
+from ioncast.service.store.expiring import Expiring
 from ioncast_base.clock import ClockCheck
 
 # So much of a table may expire at once. If more has expired, so much is deleted in an hour.

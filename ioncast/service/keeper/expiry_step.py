@@ -11,11 +11,11 @@ from functools import partial
 
 from sqlalchemy import Engine
 
-from benchdb.history.deleting_runs import forget_deleted, is_forgettable
-from benchdb.history.expiring import DECISIONS, KEPT_RESULTS, OUTCOMES, RUNS
 from benchdb.store.database import transaction
 from ioncast.service.keeper.expiring_table import ExpiringTable
 from ioncast.service.settings import Settings
+from ioncast.service.store.deleting_runs import forget_deleted, is_forgettable
+from ioncast.service.store.expiring import DECISIONS, KEPT_RESULTS, OUTCOMES, RUNS
 from ioncast_base.clock import ClockCheck
 
 _BETWEEN_S = 60.0

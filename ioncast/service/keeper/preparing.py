@@ -14,16 +14,16 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from benchdb.history.applications import Application, application
-from benchdb.history.deleting_runs import DeletedRun
-from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
-from benchdb.history.runs import Run, runs_like, runs_of
-from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_second
 from benchdb.store.system_changes import change_of
 from ioncast.service.answering.answers import Entry, PreparedGroup, is_same_size, ratio
 from ioncast.service.answering.prepared import Untried, Wanted
 from ioncast.service.keeper.deciding_ahead import Decided, OtherVariant, decide_all, prepare_group
 from ioncast.service.settings import Settings
+from ioncast.service.store.applications import Application, application
+from ioncast.service.store.deleting_runs import DeletedRun
+from ioncast.service.store.outcomes import JoinedOutcome, joined_outcomes
+from ioncast.service.store.runs import Run, runs_like, runs_of
+from ioncast.service.store.same_run import Outcome, Report, outcomes_of_run, whole_second
 from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
 from ioncast_base.times import instant

@@ -10,9 +10,6 @@ from datetime import datetime, timezone
 
 from sqlalchemy import Connection, Engine
 
-from benchdb.history.deleting_runs import last_deleted
-from benchdb.history.outcomes import newest_ids, newest_outcomes
-from benchdb.history.revisions import newest
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.store.database import transaction
 from benchdb.store.system_changes import changes
@@ -21,16 +18,19 @@ from ioncast.service.answering.prepared import Writer
 from ioncast.service.keeper.counting import Count
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.state_file import StateFile
-from ioncast_base.clock import ClockCheck
-from predictor.validation.common_shift import common_shifts, shifts_to_json
-from predictor.validation.decision_errors import (
+from ioncast.service.monitoring.common_shift import common_shifts, shifts_to_json
+from ioncast.service.monitoring.decision_errors import (
     COUNTED,
     drift,
     drift_to_json,
     errors_so_far,
     errors_to_json,
 )
-from predictor.validation.monthly_errors import monthly_errors
+from ioncast.service.monitoring.monthly_errors import monthly_errors
+from ioncast.service.store.deleting_runs import last_deleted
+from ioncast.service.store.outcomes import newest_ids, newest_outcomes
+from ioncast.service.store.revisions import newest
+from ioncast_base.clock import ClockCheck
 
 _BETWEEN_SUMMARIES_S = 60.0
 # Counting all cells of a large system takes many seconds, in which the other steps would wait.

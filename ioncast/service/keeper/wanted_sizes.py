@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchdb.history.decisions import DecisionRow
 from ioncast.service.answering.prepared import Wanted, Writer
 from ioncast.service.keeper.preparing import MOST_SIZES
 from ioncast.service.keeper.state_file import StateFile
+from ioncast.service.store.decisions import DecisionRow
 
 
 class WantedSizes:

@@ -7,11 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchdb.history.applications import ApplicationSummary, application
-from benchdb.history.decisions import DecisionRow, decisions
-from benchdb.history.outcomes import JoinedOutcome, newest_outcomes_of
-from benchdb.history.run_insights import Insights
-from benchdb.history.runs import Run, run_of, runs_of
 from benchdb.store.database import transaction
 from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.context import service
@@ -37,6 +32,11 @@ from ioncast.service.pages.shown_prediction import (
 from ioncast.service.results.advised import advice_on
 from ioncast.service.sandbox.insight_documents import current_insights
 from ioncast.service.sandbox.tasks import predict_job
+from ioncast.service.store.applications import ApplicationSummary, application
+from ioncast.service.store.decisions import DecisionRow, decisions
+from ioncast.service.store.outcomes import JoinedOutcome, newest_outcomes_of
+from ioncast.service.store.run_insights import Insights
+from ioncast.service.store.runs import Run, run_of, runs_of
 from ioncast_base.errors import IoncastError
 from predictor.curve.asking import Asked
 from predictor.curve.prediction import Policy

@@ -8,7 +8,11 @@ from typing import Any, cast
 
 from flask import request, url_for
 
-from benchdb.history.applications import (
+from benchdb.store.database import transaction
+from benchdb.store.systems import system_names
+from ioncast.service.context import service
+from ioncast.service.http.lists import neighbours
+from ioncast.service.store.applications import (
     SORTS,
     USUAL_ORDERS,
     ApplicationSummary,
@@ -17,10 +21,6 @@ from benchdb.history.applications import (
     applications,
     count_applications,
 )
-from benchdb.store.database import transaction
-from benchdb.store.systems import system_names
-from ioncast.service.context import service
-from ioncast.service.http.lists import neighbours
 from ioncast_base.limits import LARGEST_ID
 
 _ROWS = 50

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchdb.history.applications import Application
-from benchdb.history.run_insights import Insights
-from benchdb.history.runs import Run, run_of
 from benchdb.store.database import transaction
 from ioncast.insights.comparison.comparing import TOLERANCE, compare, differs
 from ioncast.insights.comparison.in_words import largest_differences
@@ -27,6 +24,9 @@ from ioncast.service.pages.shown_insights import (
 )
 from ioncast.service.pages.shown_prediction import PhaseRow, curve_of_answer, longest, phase_rows
 from ioncast.service.sandbox.insight_documents import current_insights, with_advice
+from ioncast.service.store.applications import Application
+from ioncast.service.store.run_insights import Insights
+from ioncast.service.store.runs import Run, run_of
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, in_digits, in_words, listed, size

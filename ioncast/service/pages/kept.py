@@ -6,12 +6,12 @@ from typing import cast
 
 from flask import Blueprint, Response, redirect, request, url_for
 
-from benchdb.history.kept_results import MOST_DOCUMENT_BYTES
 from ioncast.service.context import service
 from ioncast.service.http.access import limit_client, reject_other_origins
 from ioncast.service.pages.frame import page
 from ioncast.service.pages.shown_result import result_shown
 from ioncast.service.results import keeping
+from ioncast.service.store.kept_results import MOST_DOCUMENT_BYTES
 
 # Base64 makes a document longer by a third even if it cannot be compressed.
 _MOST_FORM_BYTES = 2 * MOST_DOCUMENT_BYTES

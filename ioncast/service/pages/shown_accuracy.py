@@ -10,17 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from benchdb.history.outcomes import JoinedOutcome
 from ioncast.insights.figures.laid_out import Figure
-from ioncast.service.pages.figures import (
-    Ratio,
-    errors_figure,
-    named_errors_figure,
-    ratios_figure,
-)
-from ioncast_base.files import program_of
-from predictor.validation.against_reruns import Expected
-from predictor.validation.decision_errors import (
+from ioncast.service.monitoring.decision_errors import (
     Drift,
     ErrorsSoFar,
     Judged,
@@ -28,6 +19,15 @@ from predictor.validation.decision_errors import (
     drift,
     errors_so_far,
 )
+from ioncast.service.pages.figures import (
+    Ratio,
+    errors_figure,
+    named_errors_figure,
+    ratios_figure,
+)
+from ioncast.service.store.outcomes import JoinedOutcome
+from ioncast_base.files import program_of
+from predictor.validation.against_reruns import Expected
 
 # Nobody reads a figure with more.
 _MOST_APPLICATIONS = 12

@@ -11,9 +11,6 @@ from flask import Blueprint, Response, current_app, redirect, request, url_for
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from benchdb.history.applications import applications as stored_applications
-from benchdb.history.decisions import decisions, decisions_per_hour
-from benchdb.history.outcomes import newest_outcomes, systems_with_outcomes
 from benchdb.measurements.cells import OUTLIER_RULE, bimodal, outliers, spread
 from benchdb.measurements.coverage import (
     ENOUGH,
@@ -25,7 +22,6 @@ from benchdb.measurements.coverage import (
 )
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
-from benchdb.store.credentials import digest
 from benchdb.store.database import transaction
 from benchdb.store.system_changes import change_of, changes, is_measured
 from benchdb.store.systems import measured_systems, require_system, system_names
@@ -43,6 +39,9 @@ from ioncast.service.http.access import (
     without_session,
 )
 from ioncast.service.http.uploads import uploaded
+from ioncast.service.monitoring.decision_errors import COUNTED
+from ioncast.service.monitoring.explained_jobs import ANOTHER_NUMBER
+from ioncast.service.monitoring.monthly_errors import monthly_errors
 from ioncast.service.pages import frame as page_frame
 from ioncast.service.pages import kept
 from ioncast.service.pages.application import read_application
@@ -63,11 +62,12 @@ from ioncast.service.pages.shown_result import result_shown
 from ioncast.service.pages.small_curves import HEIGHT, WIDTH, small_curve
 from ioncast.service.results.keeping import offer_to_keep
 from ioncast.service.results.result import result_of_uploads
+from ioncast.service.store.applications import applications as stored_applications
+from ioncast.service.store.credentials import digest
+from ioncast.service.store.decisions import decisions, decisions_per_hour
+from ioncast.service.store.outcomes import newest_outcomes, systems_with_outcomes
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
-from predictor.validation.decision_errors import COUNTED
-from predictor.validation.explained_jobs import ANOTHER_NUMBER
-from predictor.validation.monthly_errors import monthly_errors
 
 _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
 

@@ -7,18 +7,18 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from benchdb.history.kept_results import (
-    MOST_DOCUMENT_BYTES,
-    forget_result,
-    keep_result,
-    kept_result,
-)
 from benchdb.store.database import transaction
 from ioncast.service.context import service
 from ioncast.service.http.problems import RequestError
 from ioncast.service.results.result import Result, of_values, to_document
 from ioncast.service.results.sealing import LIFE, seal, unseal
 from ioncast.service.results.service_key import service_key
+from ioncast.service.store.kept_results import (
+    MOST_DOCUMENT_BYTES,
+    forget_result,
+    keep_result,
+    kept_result,
+)
 from ioncast_base.errors import BusyError, UnknownNameError
 from ioncast_base.wording import size
 

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from typing import Any
 
-from benchdb.history.run_insights import NewInsights
 from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.context import service
 from ioncast.service.http.uploads import insights_limit_s, place, why_no_insights
 from ioncast.service.results.advised import advice_limit_s, advice_or_reason
 from ioncast.service.sandbox.advice_tasks import read_upload
 from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast.service.store.run_insights import NewInsights
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.times import in_utc
 from summario.runs.logs_of_run import named

@@ -25,14 +25,8 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, select, update
 
-from benchdb.history.applications import applications
-from benchdb.history.decisions import store_decisions
-from benchdb.history.outcomes import store_outcome
-from benchdb.history.run_insights import NewInsights, store_insights
-from benchdb.history.runs import NewRun, store_run
 from benchdb.measurements.importers import ImportOptions
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.schema import outcomes
 from ioncast.advice_of_run import ADVICE_MODULES
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.answering.answers import Entry, answer
@@ -43,6 +37,12 @@ from ioncast.service.sandbox.reading_insights import insights_of_run
 from ioncast.service.sandbox.tasks import Place, TraceContent, import_measurements, trace_content
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast.service.settings import read_settings
+from ioncast.service.store.applications import applications
+from ioncast.service.store.decisions import store_decisions
+from ioncast.service.store.outcomes import store_outcome
+from ioncast.service.store.run_insights import NewInsights, store_insights
+from ioncast.service.store.runs import NewRun, store_run
+from ioncast.service.store.tables import outcomes
 from ioncast_base.times import in_utc
 from predictor.matching.same_application import identities
 from predictor.model.measurement_summary import read_summary

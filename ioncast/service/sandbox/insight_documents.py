@@ -11,15 +11,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from benchdb.history.run_insights import (
+from ioncast.insights.checks.record import advice_record
+from ioncast.insights.checks.registry import all_advice
+from ioncast.service.sandbox.shortening import shortened
+from ioncast.service.store.run_insights import (
     MOST_DOCUMENT_BYTES,
     Insights,
     NewInsights,
     insights_of,
 )
-from ioncast.insights.checks.record import advice_record
-from ioncast.insights.checks.registry import all_advice
-from ioncast.service.sandbox.shortening import shortened
 from predictor.what_if.attempts import FilesOfKind, Hints
 
 # Raise it with each change of a check or a table that gives old logs other findings or numbers.

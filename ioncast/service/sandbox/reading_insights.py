@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchdb.history.run_insights import NewInsights
 from ioncast.advice_of_run import ADVICE_MODULES, hints_of
 from ioncast.insights.checks import record
 from ioncast.insights.checks.registry import run_checks
@@ -22,6 +21,7 @@ from ioncast.service.sandbox.child import limit_part
 from ioncast.service.sandbox.insight_documents import written
 from ioncast.service.sandbox.tasks import TraceContent, trace_content
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
+from ioncast.service.store.run_insights import NewInsights
 from predictor.what_if.attempts import Hints
 from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import Run

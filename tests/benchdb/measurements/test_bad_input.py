@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine
 
+import ioncast.service.store.tables  # noqa: F401 - the tables of the service
 from benchdb.commands import bench
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import BigInteger, Boolean, Column, Engine, Float, Integer, String, Table, Text
 
+import ioncast.service.store.tables  # noqa: F401 - the tables of the service
 from benchdb.commands import bench
 from benchdb.measurements.exports import EXPORT_COLUMNS
 from benchdb.store.database import NEWEST

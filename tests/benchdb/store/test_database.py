@@ -11,6 +11,7 @@ from alembic.operations import Operations
 from sqlalchemy import Engine, QueuePool, create_engine, inspect
 from sqlalchemy.exc import InterfaceError
 
+import ioncast.service.store.tables  # noqa: F401 - the tables of the service
 from benchdb.measurements.exports import export_rows
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import (

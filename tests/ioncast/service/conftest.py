@@ -15,7 +15,6 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, make_url
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
 from ioncast.service.context import Service
 from ioncast.service.keeper import process as keepers
 from ioncast.service.keeper import summary_step
@@ -25,6 +24,7 @@ from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import fill
 from ioncast.service.sandbox.child import Children
 from ioncast.service.settings import Settings
+from ioncast.service.store.tokens import add_token
 from tests.support.postgresql import Server
 
 

@@ -18,8 +18,8 @@ from pwd import getpwnam
 import pytest
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
 from ioncast.service.running.demo_data import fill
+from ioncast.service.store.tokens import add_token
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
 from scheduler_plugin.arbiter.sharing import Arbiter
 from scheduler_plugin.marks import mark_of

@@ -21,8 +21,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
 from ioncast.service.running.demo_data import fill
+from ioncast.service.store.tokens import add_token
 from scheduler_plugin.arbiter.held_metrics import held_metrics
 from scheduler_plugin.checking import asking_sources
 from scheduler_plugin.slurm import Job

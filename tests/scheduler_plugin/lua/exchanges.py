@@ -16,8 +16,8 @@ from typing import Any
 from sqlalchemy import insert
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.schema import tokens
 from ioncast.service.running.demo_data import fill
+from ioncast.service.store.tables import tokens
 from tests.scheduler_plugin.lua.test_job_submit_lua import Controller
 from tests.support.serving import PATIENCE_S, Served, running, wait_for
 

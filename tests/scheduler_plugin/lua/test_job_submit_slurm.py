@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from benchdb.history.paused_systems import pause_decisions
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import system_id_of
-from benchdb.store.tokens import add_token
+from ioncast.service.store.paused_systems import pause_decisions
+from ioncast.service.store.tokens import add_token
 from tests.scheduler_plugin.standin import BEHAVIOURS, DECISION_ID, WHY, StandIn, stand_in
 from tests.support.serving import Served, command_of, running, wait_for
 from tests.support.slurm import Cluster, cluster, open_to_all

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
 from ioncast.service.running.demo_data import fill
+from ioncast.service.store.tokens import add_token
 from tests.scheduler_plugin.random_jobs.submissions import MODES, NODES, PROGRAM, QOS
 from tests.support.serving import Served, start, stop, wait_for
 from tests.support.slurm import (

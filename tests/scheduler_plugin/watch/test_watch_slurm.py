@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
+from ioncast.service.store.tokens import add_token
 from ioncast_base.times import in_utc
 from scheduler_plugin.watch.state import copied_state
 from tests.support.command import killed_at_the_end

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
+from ioncast.service.store.tokens import add_token
 from ioncast_base.errors import InputError
 from ioncast_base.times import in_utc
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from benchdb.history.decisions import decision
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings
+from ioncast.service.store.decisions import decision
 from scheduler_plugin.allocate_command import allocate_command
 
 JOBS: list[dict[str, Any]] = [

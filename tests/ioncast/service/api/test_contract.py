@@ -35,13 +35,13 @@ from sqlalchemy import make_url
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.system_changes import note_change
-from benchdb.store.tokens import add_token
 from ioncast.service.context import Service
 from ioncast.service.http.openapi import document
 from ioncast.service.keeper.process import Keeper
 from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import NODES, SYSTEM, TASKS, TESTBED, USER
 from ioncast.service.settings import Settings
+from ioncast.service.store.tokens import add_token
 from tests.support.databases import BOTH_DATABASES
 from tests.support.examples import examples
 from tests.support.postgresql import Server

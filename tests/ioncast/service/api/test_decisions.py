@@ -11,13 +11,13 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from benchdb.history.decisions import decision
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.answering.spool import spool_files, spool_folder
 from ioncast.service.context import Service
 from ioncast.service.keeper.process import Keeper
 from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings, SystemSettings
+from ioncast.service.store.decisions import decision
 
 Keep = Callable[[], None]
 # A job of the demonstration's history, whose logs name executables without folders.

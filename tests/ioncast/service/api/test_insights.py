@@ -15,9 +15,7 @@ from sqlalchemy import delete, select, update
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
-from benchdb.history.run_insights import MOST_DOCUMENT_BYTES
 from benchdb.store.database import transaction
-from benchdb.store.schema import insights
 from experiments.applications.darshan_writer import write_log
 from ioncast.cli import cli
 from ioncast.insights.checks.values import MOST_FILES
@@ -25,6 +23,8 @@ from ioncast.service.context import Service
 from ioncast.service.http import uploads
 from ioncast.service.sandbox import insight_documents
 from ioncast.service.settings import Settings
+from ioncast.service.store.run_insights import MOST_DOCUMENT_BYTES
+from ioncast.service.store.tables import insights
 from tests.summario.phases.test_rules import KIB, posix
 
 FIXTURES = Path(__file__).resolve().parents[3] / "summario" / "fixtures"

@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 from flask.testing import FlaskClient
 
-from benchdb.history.outcomes import store_outcome
 from benchdb.store.database import transaction
 from ioncast.service.context import Service
 from ioncast.service.running.demo_data import SYSTEM
+from ioncast.service.store.outcomes import store_outcome
 
 pytestmark = pytest.mark.both_databases
 

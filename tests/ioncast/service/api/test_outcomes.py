@@ -14,13 +14,13 @@ from flask.testing import FlaskClient
 from sqlalchemy import update
 from werkzeug.test import TestResponse
 
-from benchdb.history.decisions import DecisionRow, store_decisions
-from benchdb.history.outcomes import store_outcome
-from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
-from benchdb.store.schema import outcomes, runs
 from experiments.applications.darshan_writer import write_log
 from ioncast.service.context import Service
+from ioncast.service.store.decisions import DecisionRow, store_decisions
+from ioncast.service.store.outcomes import store_outcome
+from ioncast.service.store.runs import runs_of
+from ioncast.service.store.tables import outcomes, runs
 from ioncast_base.times import in_utc
 from predictor.curve.composing import observed_mib_s
 from summario.phases.extract import extract_phases
@@ -314,7 +314,7 @@ def test_the_interface_and_the_page_count_the_same_last_outcomes(
     counted: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("predictor.validation.decision_errors.COUNTED", 10)
+    monkeypatch.setattr("ioncast.service.monitoring.decision_errors.COUNTED", 10)
     jobs = [str(number) for number in range(15)]
     with transaction(service.database, write=True) as connection:
         store_decisions(connection, [replace(DECISION, id=f"d{job}", job_id=job) for job in jobs])
@@ -340,7 +340,7 @@ def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (
-        "predictor.validation.decision_errors",
+        "ioncast.service.monitoring.decision_errors",
         "ioncast.service.keeper.summary_step",
         "ioncast.service.pages.views",
     ):

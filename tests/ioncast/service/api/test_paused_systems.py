@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from benchdb.history.paused_systems import pause_decisions, resume_decisions
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.context import Service
 from ioncast.service.keeper.process import Keeper
 from ioncast.service.settings import Settings
+from ioncast.service.store.paused_systems import pause_decisions, resume_decisions
 
 HACC = {"system": "testbed", "user": "demo", "executable": "/opt/bin/hacc_io_write_posix_fpp"}
 TEXT = {"Accept": "text/plain"}

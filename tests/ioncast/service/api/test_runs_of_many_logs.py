@@ -15,12 +15,12 @@ from sqlalchemy import func, select
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
-from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
-from benchdb.store.schema import run_logs, runs
 from experiments.applications.darshan_writer import write_log
 from ioncast.service.context import Service
 from ioncast.service.http.uploads import MOST_LOGS
+from ioncast.service.store.runs import runs_of
+from ioncast.service.store.tables import run_logs, runs
 from summario.phases.extract import extract_run
 from summario.phases.tables import to_record
 from summario.reading.log import read_log

@@ -17,12 +17,12 @@ from flask.testing import FlaskClient
 from sqlalchemy import select
 from werkzeug.test import TestResponse
 
-from benchdb.history.decisions import DecisionRow, store_decisions
-from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
-from benchdb.store.schema import runs
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.service.context import Service
+from ioncast.service.store.decisions import DecisionRow, store_decisions
+from ioncast.service.store.runs import runs_of
+from ioncast.service.store.tables import runs
 from predictor.curve.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log

@@ -23,9 +23,9 @@ from pathlib import Path
 import pytest
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.schema import decisions
-from benchdb.store.tokens import add_token
 from ioncast.service.running import command
+from ioncast.service.store.tables import decisions
+from ioncast.service.store.tokens import add_token
 from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server
 from tests.support.serving import (

@@ -13,11 +13,11 @@ from flask import Flask, request
 from flask.testing import FlaskClient
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token, revoke_token
 from ioncast.service.http.access import reject_other_origins
 from ioncast.service.http.problems import RequestError
 from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings
+from ioncast.service.store.tokens import add_token, revoke_token
 
 Authorised = Callable[[str], dict[str, Any]]
 BODY = {"json": {"system": "a"}}

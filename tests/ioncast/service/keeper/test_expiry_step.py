@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from benchdb.history.decisions import decisions
 from benchdb.store.database import transaction
 from ioncast.service.keeper.expiry_step import ExpiryStep
 from ioncast.service.settings import Settings
+from ioncast.service.store.decisions import decisions
 from ioncast_base.clock import ClockCheck
 from tests.support.history import DECISION, put_decisions
 

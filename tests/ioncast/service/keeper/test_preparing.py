@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from benchdb.history.outcomes import JoinedOutcome
 from benchdb.measurements.storing import store
 from benchdb.store.database import opened_database, transaction
 from experiments.datasets import DataSet, read
@@ -21,6 +20,7 @@ from ioncast.service.keeper import preparing
 from ioncast.service.keeper.deciding_ahead import Decided, decide_all
 from ioncast.service.keeper.preparing import Job, KnownSystems, Preparing
 from ioncast.service.settings import Settings
+from ioncast.service.store.outcomes import JoinedOutcome
 from predictor.curve.prediction import EarlierRun, Policy, Prediction
 from predictor.matching.same_application import scaled
 from summario.phases.values import Phase

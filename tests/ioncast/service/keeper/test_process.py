@@ -18,19 +18,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from benchdb.history.decisions import decision, decisions
-from benchdb.history.deleting_belongings import belongings_of_user, delete_some
-from benchdb.history.deleting_runs import delete_runs, forget_deleted
-from benchdb.history.expiring import Expiring
-from benchdb.history.kept_results import keep_result
-from benchdb.history.outcomes import joined_outcomes, store_outcome
-from benchdb.history.runs import NewRun, Run, runs_like, store_run
 from benchdb.measurements.curves import Curve
 from benchdb.measurements.storing import Measurement, store
-from benchdb.store.credentials import digest
 from benchdb.store.database import open_database, opened_database, transaction
 from benchdb.store.fitted_models import stored_model
-from benchdb.store.tokens import add_token, revoke_token
 from ioncast.service.answering.answers import NO_TRIAL, answer
 from ioncast.service.answering.prepared import Heartbeat, Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder
@@ -46,6 +37,15 @@ from ioncast.service.keeper.preparing import Prepared, Preparing
 from ioncast.service.keeper.process import Keeper
 from ioncast.service.running.background import lock_file
 from ioncast.service.settings import Settings, SystemSettings
+from ioncast.service.store.credentials import digest
+from ioncast.service.store.decisions import decision, decisions
+from ioncast.service.store.deleting_belongings import belongings_of_user, delete_some
+from ioncast.service.store.deleting_runs import delete_runs, forget_deleted
+from ioncast.service.store.expiring import Expiring
+from ioncast.service.store.kept_results import keep_result
+from ioncast.service.store.outcomes import joined_outcomes, store_outcome
+from ioncast.service.store.runs import NewRun, Run, runs_like, store_run
+from ioncast.service.store.tokens import add_token, revoke_token
 from ioncast_base.errors import DatabaseError
 from ior_configs import IorConfig
 from predictor.curve.prediction import Policy, Prediction, predict, predict_together

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from benchdb.history.kept_results import keep_result
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.schema import decisions, kept_results, outcomes, runs
 from ioncast.service.answering.prepared import Reader, prepared_file
 from ioncast.service.settings import Settings
+from ioncast.service.store.kept_results import keep_result
+from ioncast.service.store.tables import decisions, kept_results, outcomes, runs
 from tests.support.faked_clock import DAY_S, FakedClock
 from tests.support.serving import PATIENCE_S, wait_for
 

@@ -11,10 +11,10 @@ from benchdb.store.database import opened_database, transaction
 from benchdb.store.system_changes import note_change
 from ioncast.service.answering.prepared import Summary
 from ioncast.service.context import Service
+from ioncast.service.monitoring.common_shift import Shift, shifts_to_json
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.settings import Settings
 from ioncast_base.times import now
-from predictor.validation.common_shift import Shift, shifts_to_json
 
 PAGE = {"Accept": "text/html"}
 

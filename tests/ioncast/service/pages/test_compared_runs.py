@@ -15,13 +15,13 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 from sqlalchemy import delete, update
 
-from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
-from benchdb.store.schema import insights
-from benchdb.store.schema import runs as stored_runs
 from experiments.applications.darshan_writer import write_log
 from ioncast.cli import cli
 from ioncast.service.context import Service
+from ioncast.service.store.runs import runs_of
+from ioncast.service.store.tables import insights
+from ioncast.service.store.tables import runs as stored_runs
 from ioncast_base.errors import BusyError
 from tests.ioncast.service.pages.test_insights_on_pages import BROWSER, EVIL, page, words
 from tests.ioncast.service.pages.test_views import figures

@@ -15,12 +15,12 @@ from flask.testing import FlaskClient
 from sqlalchemy import delete, func, select, update
 
 from benchdb.store.database import transaction
-from benchdb.store.schema import insights
 from experiments.applications.darshan_writer import write_log
 from ioncast.service.context import Service
 from ioncast.service.http import uploads
 from ioncast.service.results import advised
 from ioncast.service.sandbox.insight_documents import VERSION
+from ioncast.service.store.tables import insights
 from ioncast_base.wording import in_digits
 from tests.summario.phases.test_rules import KIB, posix
 from tests.support.command import run_ioncast

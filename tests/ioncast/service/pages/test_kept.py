@@ -25,16 +25,16 @@ from flask.testing import FlaskClient
 from sqlalchemy import inspect, text, update
 from werkzeug.test import TestResponse
 
-from benchdb.history import kept_results as kept_in_database
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.schema import kept_results
-from benchdb.store.tokens import add_token
 from ioncast.service.context import Service
 from ioncast.service.results import keeping
 from ioncast.service.results import result as results
 from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.settings import Settings
+from ioncast.service.store import kept_results as kept_in_database
+from ioncast.service.store.tables import kept_results
+from ioncast.service.store.tokens import add_token
 
 pytestmark = pytest.mark.slow
 

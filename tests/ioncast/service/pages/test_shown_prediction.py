@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from ioncast.service.http.access import Role
+from ioncast.service.monitoring.decision_errors import Judged
 from ioncast.service.pages.figures import timeline_figure
 from ioncast.service.pages.frame import _code, local
 from ioncast.service.pages.reference import described
 from ioncast.service.pages.shown_accuracy import ratios
 from ioncast.service.pages.shown_prediction import phase_rows, prediction_shown, said_of
 from predictor.validation.against_reruns import Expected
-from predictor.validation.decision_errors import Judged
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
 

@@ -27,15 +27,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from benchdb.history.applications import applications
-from benchdb.history.decisions import DecisionRow, store_decisions
-from benchdb.history.outcomes import joined_outcomes, store_outcome
-from benchdb.history.runs import NewRun, Run, runs_of, store_run
 from benchdb.measurements.listing import configurations_after
 from benchdb.measurements.storing import count
-from benchdb.store.credentials import digest
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token, revoke_token
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import cli
 from ioncast.service.context import Service
@@ -45,6 +39,12 @@ from ioncast.service.pages.views import pages
 from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import NODES, SYSTEM
 from ioncast.service.settings import Settings
+from ioncast.service.store.applications import applications
+from ioncast.service.store.credentials import digest
+from ioncast.service.store.decisions import DecisionRow, store_decisions
+from ioncast.service.store.outcomes import joined_outcomes, store_outcome
+from ioncast.service.store.runs import NewRun, Run, runs_of, store_run
+from ioncast.service.store.tokens import add_token, revoke_token
 from ioncast_base.wording import in_digits, in_words
 from summario.reading.log import read_log
 from tests.support.traced import traced_log

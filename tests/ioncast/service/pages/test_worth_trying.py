@@ -8,11 +8,11 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import delete
 
-from benchdb.history.applications import applications
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.schema import outcomes
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.settings import Settings
+from ioncast.service.store.applications import applications
+from ioncast.service.store.tables import outcomes
 
 
 @pytest.fixture

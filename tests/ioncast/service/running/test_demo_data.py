@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from benchdb.history.applications import applications
-from benchdb.history.decisions import decisions
-from benchdb.history.outcomes import joined_outcomes
-from benchdb.history.runs import runs_of
 from benchdb.measurements.storing import count
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.running.demo_data import NODES, SYSTEM, TASKS, TESTBED, USER, fill
+from ioncast.service.store.applications import applications
+from ioncast.service.store.decisions import decisions
+from ioncast.service.store.outcomes import joined_outcomes
+from ioncast.service.store.runs import runs_of
 from summario.reading.log import read_log
 
 PROJECT = Path(__file__).resolve().parents[4]

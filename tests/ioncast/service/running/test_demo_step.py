@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from benchdb.history.decisions import decisions
-from benchdb.history.outcomes import joined_outcomes
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.answering.prepared import IMPORTING as MARK
 from ioncast.service.answering.prepared import Writer, prepared_file
@@ -21,6 +19,8 @@ from ioncast.service.keeper.process import Keeper
 from ioncast.service.running import demo_data
 from ioncast.service.running.demo_step import let_import
 from ioncast.service.settings import Settings
+from ioncast.service.store.decisions import decisions
+from ioncast.service.store.outcomes import joined_outcomes
 
 HACC = {"system": "testbed", "user": "demo", "executable": "/opt/bin/hacc_io_write_posix_fpp"}
 IMPORTING = "the demonstration's data are still being imported"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token
+from ioncast.service.store.tokens import add_token
 from tests.support.examples import examples
 from tests.support.serving import PATIENT, Answer, Asking, Served, running, wait_for
 

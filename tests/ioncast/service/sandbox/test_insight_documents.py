@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from benchdb.history.run_insights import MOST_DOCUMENT_BYTES
 from ioncast.advice_of_run import ADVICE_MODULES, hints_of_run
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.sandbox.insight_documents import hints_from, written
 from ioncast.service.sandbox.reading_insights import insights_of_run
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
+from ioncast.service.store.run_insights import MOST_DOCUMENT_BYTES
 from predictor.what_if.attempts import FilesOfKind, Hints
 from summario.reading.log import read_log
 from summario.runs.logs_of_run import run_of

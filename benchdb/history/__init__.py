@@ -1,1 +1,0 @@
-"""The history of applications: their runs, decisions and outcomes, in the database."""

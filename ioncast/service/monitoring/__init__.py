@@ -1,0 +1,1 @@
+"""Errors of decisions, drift, and the jobs behind them."""

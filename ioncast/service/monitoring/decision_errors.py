@@ -1,0 +1,414 @@
+"""Compare decisions with the outcomes of their jobs: errors so far, and drift."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from ioncast.service.monitoring.control_chart import control_chart, moving_averages
+from ioncast.service.store.decisions import DecisionRow
+from ioncast.service.store.outcomes import JoinedOutcome
+from predictor.model.plausible import is_implausible_beside
+from predictor.validation.against_reruns import Errors, Expected, error, errors, mean_of_cells
+
+# Only this many of a system's newest outcomes count, because older ones tell little about the
+# present decisions.
+COUNTED = 1000
+# The name of the kind of I/O if no run is known.
+UNKNOWN = "unknown"
+# Distance from p10 to p90 of a normal distribution, in standard deviations.
+_TENTH_TO_NINETIETH = 2.563
+# Smallest standard deviation of a prediction's logarithm, for intervals without width.
+_LEAST_DEVIATION = 0.01
+# Number of newest outcomes in the ratio of a drift.
+_NEWEST = 10
+_WORST = 10
+_TWO = 2
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A decision, compared with the outcome of its job.
+
+    Attributes
+    ----------
+    started : str or None
+        When this run of the job started, ISO 8601; None if it is unknown.
+    pattern : str
+        The kind of I/O that moves most of the job's bytes, or `UNKNOWN`.
+    decided, io_nodes : int or None, int
+        Number of I/O nodes that was decided on, and that the job ran with.
+    expected : Expected or None
+        The prediction with that number of I/O nodes; None if the decision has none.
+    inside : bool or None
+        Whether the observed bandwidth is in the predicted interval.
+    implausible : bool
+        Whether the bandwidth is too high to be true (see `predictor.model.plausible`).
+    regret : float or None
+        1 - mean with the number decided on / highest mean, over all outcomes of the application
+        with as many processes and at most as many I/O nodes as were available, without implausible
+        ones. None unless outcomes with that number and with at least one other number are known.
+    reported_at : str
+        Time at which the outcome was reported, ISO 8601.
+    """
+
+    outcome_id: int
+    decision_id: str
+    system: str
+    job_id: str
+    started: str | None
+    application_id: int | None
+    executable: str | None
+    user: str | None
+    pattern: str
+    source: str
+    decided: int | None
+    io_nodes: int
+    observed_mib_s: float
+    expected: Expected | None
+    error: float | None
+    inside: bool | None
+    implausible: bool
+    regret: float | None
+    reported_at: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary of some decisions; None where nothing could be compared.
+
+    Attributes
+    ----------
+    name : str
+        The system, the application (`EXECUTABLE of USER`) or the source.
+    errors : Errors or None
+        Their relative errors.
+    coverage : float or None
+        The share of outcomes in their intervals; it should be 0.8.
+    """
+
+    system: str
+    name: str
+    application_id: int | None
+    decisions: int
+    errors: Errors | None
+    coverage: float | None
+    regret: float | None
+
+
+@dataclass(frozen=True)
+class ErrorsSoFar:
+    """The errors of decisions so far.
+
+    Attributes
+    ----------
+    outcomes : int
+        Number of outcomes that count, including those without a decision.
+    judged : tuple of Judged
+        The outcomes that count and have a decision, in their order.
+    before_change : tuple of Judged
+        The outcomes with a decision from before the newest change of their system.
+    worst : tuple of Judged
+        The decisions with the largest errors, the largest first; at most ten.
+    """
+
+    outcomes: int
+    judged: tuple[Judged, ...]
+    before_change: tuple[Judged, ...]
+    systems: tuple[Summary, ...]
+    applications: tuple[Summary, ...]
+    sources: tuple[Summary, ...]
+    worst: tuple[Judged, ...]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The drift of a kind of I/O on a system.
+
+    Attributes
+    ----------
+    pattern : str or None
+        The kind of I/O, or `UNKNOWN`; None stands for all kinds of the system together.
+    ewma, limit : float
+        The moving average of (ln observed - ln expected) / sigma, and the limit that it stays
+        within as long as nothing changes (see `control_chart`).
+    drifted : bool
+        Whether the average is beyond the limit.
+    ratio : float
+        The geometric mean of observed / expected over the last ten outcomes.
+    since : str or None
+        Time of the outcome that brought the average beyond the limit, ISO 8601; None if it has
+        not drifted.
+    """
+
+    system: str
+    pattern: str | None
+    count: int
+    ewma: float
+    limit: float
+    drifted: bool
+    ratio: float
+    since: str | None
+
+
+def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
+    """Compare decisions with the outcomes of their jobs.
+
+    Parameters
+    ----------
+    rows : iterable of JoinedOutcome
+        Outcomes in the order in which they were reported; the last `COUNTED` of each system
+        count, unless their system has changed since.
+    """
+    newest = _counted(rows)
+    known = [row for row in newest if not row.is_before_change]
+    judged = judge(known)
+    off = [each for each in judged if each.error is not None]
+    return ErrorsSoFar(
+        outcomes=len(known),
+        judged=tuple(judged),
+        before_change=tuple(judge([row for row in newest if row.is_before_change])),
+        systems=_summaries(judged, lambda each: (each.system, each.system, None)),
+        applications=_summaries(
+            [each for each in judged if each.application_id is not None],
+            lambda each: (each.system, f"{each.executable} of {each.user}", each.application_id),
+        ),
+        sources=_summaries(judged, lambda each: (each.system, each.source, None)),
+        worst=tuple(sorted(off, key=lambda each: -(each.error or 0))[:_WORST]),
+    )
+
+
+def judge(rows: Sequence[JoinedOutcome]) -> list[Judged]:
+    """Compare each decision with its outcome, however many there are.
+
+    Parameters
+    ----------
+    rows : sequence of JoinedOutcome
+        Outcomes, also without a decision. They alone decide the regrets.
+    """
+    measured = _measured(rows)
+    return [
+        _judge(row, row.decision, measured.get(_like(row), {}))
+        for row in rows
+        if row.decision is not None
+    ]
+
+
+def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
+    """Watch each kind of I/O on each system for a lasting change.
+
+    Parameters
+    ----------
+    rows : iterable of JoinedOutcome
+        Outcomes in the order in which they were reported. The last `COUNTED` of each system
+        count, if their decision has a prediction for the job's number of I/O nodes. A prediction
+        from before a noted change of the system says nothing about the present ones.
+
+    Returns
+    -------
+    tuple of Drift
+        By system and kind of I/O, each system as a whole first. `control_chart` says how often
+        there is a false alarm.
+    """
+    series: dict[tuple[str, str | None], list[tuple[JoinedOutcome, Expected]]] = defaultdict(list)
+    for row in _counted(rows):
+        expected = prediction_of(row)
+        if expected:
+            for pattern in (None, row.pattern or UNKNOWN):
+                series[row.outcome.system, pattern].append((row, expected))
+    order = sorted(series, key=lambda key: (key[0], key[1] is not None, key[1] or ""))
+    return tuple(_drift(*key, series[key]) for key in order)
+
+
+def prediction_of(row: JoinedOutcome) -> Expected | None:
+    """The present predictor's expectation of an outcome.
+
+    None without a decision and a prediction for the job's number of I/O nodes, or if the system
+    has changed since.
+    """
+    if row.decision is None or row.is_before_change or row.is_decided_before_change:
+        return None
+    return _expected(row.decision, row.outcome.io_nodes)
+
+
+def average_ratios(judged: Iterable[Judged]) -> list[float]:
+    """Average observed / expected, with the same moving average as the drift alarm.
+
+    The alarm averages bounded standard deviations. Here each ratio counts in full, so that a line
+    through the averages follows the ratios.
+
+    Parameters
+    ----------
+    judged : iterable of Judged
+        Outcomes of one kind of I/O on one system, the newest last. Those without a prediction
+        do not count.
+
+    Returns
+    -------
+    list of float
+        An average for each outcome with a prediction; 1 means as predicted.
+    """
+    residuals = (
+        _residual(each.observed_mib_s, each.expected)
+        for each in judged
+        if each.expected is not None
+    )
+    return [math.exp(average) for average in moving_averages(residuals)]
+
+
+def errors_to_json(found: ErrorsSoFar) -> dict[str, Any]:
+    """Turn errors into plain values for JSON; of single decisions only the worst."""
+    return {
+        "outcomes": found.outcomes,
+        "decisions": len(found.judged),
+        "systems": [asdict(each) for each in found.systems],
+        "applications": [asdict(each) for each in found.applications],
+        "sources": [asdict(each) for each in found.sources],
+        "worst": [asdict(each) for each in found.worst],
+    }
+
+
+def drift_to_json(found: Iterable[Drift]) -> list[dict[str, Any]]:
+    """Turn drifts into plain values for JSON."""
+    return [asdict(each) for each in found]
+
+
+def _counted(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
+    numbers: Counter[str] = Counter()
+    newest_first = []
+    for row in reversed(list(rows)):
+        numbers[row.outcome.system] += 1
+        if numbers[row.outcome.system] <= COUNTED:
+            newest_first.append(row)
+    return newest_first[::-1]
+
+
+_Like = tuple[int | None, int | None]
+
+
+def _like(row: JoinedOutcome) -> _Like:
+    """The application and the number of processes: bandwidths of the same ones are comparable."""
+    return None if row.application is None else row.application.id, row.tasks
+
+
+def _measured(rows: Iterable[JoinedOutcome]) -> dict[_Like, dict[int, list[float]]]:
+    """Collect the bandwidths of each application and size by number of I/O nodes."""
+    found: dict[_Like, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if None not in _like(row) and not _is_implausible(row):
+            found[_like(row)][row.outcome.io_nodes].append(row.outcome.bandwidth_mib_s)
+    return found
+
+
+def _judge(
+    row: JoinedOutcome, decision: DecisionRow, measured: Mapping[int, Sequence[float]]
+) -> Judged:
+    outcome, application = row.outcome, row.application
+    observed = outcome.bandwidth_mib_s
+    expected = _expected(decision, outcome.io_nodes)
+    return Judged(
+        outcome_id=outcome.id,
+        decision_id=decision.id,
+        system=outcome.system,
+        job_id=outcome.job_id,
+        started=outcome.started,
+        application_id=application.id if application else None,
+        executable=application.executable if application else decision.executable,
+        user=application.user if application else decision.user,
+        pattern=row.pattern or UNKNOWN,
+        source=decision.source,
+        decided=decision.io_nodes,
+        io_nodes=outcome.io_nodes,
+        observed_mib_s=observed,
+        expected=expected,
+        error=error(expected.mean, observed) if expected else None,
+        inside=expected.p10 <= observed <= expected.p90 if expected else None,
+        implausible=_is_implausible(row),
+        regret=_regret(decision, measured),
+        reported_at=outcome.reported_at,
+    )
+
+
+def _is_implausible(row: JoinedOutcome) -> bool:
+    outcome, curve = row.outcome, row.decision.curve if row.decision else ()
+    return is_implausible_beside(outcome.bandwidth_mib_s, outcome.io_nodes, curve)
+
+
+def _expected(decision: DecisionRow, io_nodes: int) -> Expected | None:
+    """The decision's prediction with a number of I/O nodes."""
+    curve = {n: Expected(*bandwidths) for n, *bandwidths in decision.curve}
+    return curve.get(io_nodes)
+
+
+def _regret(decision: DecisionRow, measured: Mapping[int, Sequence[float]]) -> float | None:
+    """Compute the regret; None unless the application also ran with another number."""
+    most = decision.available
+    means = mean_of_cells({n: runs for n, runs in measured.items() if most is None or n <= most})
+    if decision.io_nodes not in means or len(means) < _TWO:
+        return None
+    return 1 - means[decision.io_nodes] / max(means.values())
+
+
+def _summaries(
+    judged: Iterable[Judged], key: Callable[[Judged], tuple[str, str, int | None]]
+) -> tuple[Summary, ...]:
+    groups: dict[tuple[str, str, int | None], list[Judged]] = defaultdict(list)
+    for each in judged:
+        groups[key(each)].append(each)
+    return tuple(_summary(*name, groups[name]) for name in sorted(groups))
+
+
+def _summary(
+    system: str, name: str, application_id: int | None, judged: Sequence[Judged]
+) -> Summary:
+    return Summary(
+        system=system,
+        name=name,
+        application_id=application_id,
+        decisions=len(judged),
+        errors=errors(each.error for each in judged if each.error is not None),
+        coverage=_mean(each.inside for each in judged),
+        regret=_mean(each.regret for each in judged),
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _drift(
+    system: str, pattern: str | None, series: Sequence[tuple[JoinedOutcome, Expected]]
+) -> Drift:
+    residuals = [_residual(row.outcome.bandwidth_mib_s, expected) for row, expected in series]
+    chart = control_chart(
+        [standardised(row.outcome.bandwidth_mib_s, expected) for row, expected in series]
+    )
+    return Drift(
+        system=system,
+        pattern=pattern,
+        count=len(series),
+        ewma=chart.average,
+        limit=chart.limit,
+        drifted=chart.since is not None,
+        ratio=math.exp(fmean(residuals[-_NEWEST:])),
+        since=None if chart.since is None else series[chart.since][0].outcome.reported_at,
+    )
+
+
+def standardised(observed_mib_s: float, expected: Expected) -> float:
+    """How far a run is from its prediction, in standard deviations of the logarithm."""
+    return _residual(observed_mib_s, expected) / _deviation(expected)
+
+
+def _residual(observed_mib_s: float, expected: Expected) -> float:
+    return math.log(observed_mib_s / expected.mean)
+
+
+def _deviation(expected: Expected) -> float:
+    """Standard deviation of the logarithm of a run's bandwidth, from the predicted interval."""
+    return max(math.log(expected.p90 / expected.p10) / _TENTH_TO_NINETIETH, _LEAST_DEVIATION)

@@ -1,0 +1,1 @@
+"""Tables and queries of history, outcomes, decisions, tokens and kept results."""

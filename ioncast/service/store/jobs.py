@@ -1,0 +1,193 @@
+"""Everything in the database about one job: its decisions, outcomes and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, select
+
+from benchdb.store.accepted_values import is_text
+from benchdb.store.schema import systems
+from benchdb.store.systems import system_names
+from ioncast.service.store.applications import (
+    APPLICATION_COLUMNS,
+    RUN_TIME,
+    Application,
+    application,
+    application_of_row,
+)
+from ioncast.service.store.decisions import DecisionRow, decision, decisions
+from ioncast.service.store.outcomes import JoinedOutcome, outcomes_of_decision, outcomes_of_job
+from ioncast.service.store.same_run import Outcome
+from ioncast.service.store.tables import applications, runs
+from ioncast_base.errors import UnknownNameError
+
+# A job's mark in Slurm (AdminComment) is this and the id of its decision; after another colon the
+# plugin says that the job was held.
+MARK = "ioncast:"
+# Characters of an id in an error message.
+_LONGEST_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class LoggedRun:
+    """A run of a job that has a log, but no outcome.
+
+    Attributes
+    ----------
+    time : str
+        Start of the run, or the time when it was stored if its start is unknown.
+    """
+
+    id: int
+    application: Application
+    time: str
+    tasks: int
+    io_nodes: int | None
+    bandwidth_mib_s: float | None
+
+
+@dataclass(frozen=True)
+class JobEntry:
+    """One run of a job, or a decision for it of which no run is known.
+
+    Attributes
+    ----------
+    job_id : str or None
+        The scheduler's id; None if only the decision is known, because Slurm gives a job its id
+        after the question.
+    time : str
+        The start of the run; of a decision without a run the time of the question.
+    outcome : Outcome or None
+        The bandwidth that the run got after the decision.
+    """
+
+    system: str
+    job_id: str | None
+    time: str
+    decision: DecisionRow | None
+    outcome: Outcome | None
+    application: Application | None
+    run: LoggedRun | None
+
+
+_RUNS_OF_JOB = (
+    select(
+        runs.c.id,
+        *APPLICATION_COLUMNS,
+        RUN_TIME.label("time"),
+        runs.c.tasks,
+        runs.c.io_nodes,
+        runs.c.bandwidth_mib_s,
+    )
+    .join_from(runs, applications, runs.c.application_id == applications.c.id)
+    .join(systems, runs.c.system_id == systems.c.id)
+    .where(systems.c.name == bindparam("in_system"), runs.c.job_id == bindparam("job"))
+    .order_by(RUN_TIME.desc(), runs.c.id.desc())
+    .limit(bindparam("most"))
+)
+
+
+def entries_of_job(
+    connection: Connection, job_id: str, *, system: str | None = None, limit: int = 20
+) -> list[JobEntry]:
+    """List the runs of a job id and the decisions for it, newest first.
+
+    Ids of jobs come again, on one system and on several.
+
+    Parameters
+    ----------
+    job_id : str
+        The scheduler's id of the job; or `MARK` and the id of a decision, as Slurm shows it.
+
+    Raises
+    ------
+    UnknownNameError
+        If the database knows nothing about the job.
+    """
+    found: list[JobEntry] = []
+    if is_text(job_id) and is_text(system):
+        for name in system_names(connection) if system is None else [system]:
+            found += _entries_on(connection, name, job_id, limit)
+        if not found and job_id.startswith(MARK):
+            found += _entries_of_decision(connection, job_id, system, limit)
+    if not found:
+        name = repr(job_id[:_LONGEST_SHOWN])
+        raise UnknownNameError(f"nothing is known about job {name}", remedy=_remedy(job_id))
+    return sorted(found, key=lambda entry: entry.time, reverse=True)[:limit]
+
+
+def _remedy(job_id: str) -> str:
+    if job_id.startswith(MARK):
+        return "a decision is stored some seconds after its job was submitted"
+    return (
+        "a job is known by its id when its outcome was reported, some minutes after its end. Before"
+        f" that give its mark: `scontrol show job` shows AdminComment={MARK}ID"
+    )
+
+
+def _entries_on(connection: Connection, system: str, job_id: str, limit: int) -> list[JobEntry]:
+    """List what is known of a job on one system."""
+    joined = outcomes_of_job(connection, system, job_id, limit=limit)
+    told = {each.decision.id for each in joined if each.decision}
+    asked = decisions(connection, system=system, job_id=job_id, limit=limit)
+    with_outcome = {each.outcome.run_id for each in joined}
+    rows = connection.execute(
+        _RUNS_OF_JOB, {"in_system": system, "job": job_id, "most": limit}
+    ).mappings()
+    logged = [
+        LoggedRun(
+            row["id"],
+            application_of_row(row),
+            *(row[name] for name in ("time", "tasks", "io_nodes", "bandwidth_mib_s")),
+        )
+        for row in rows
+        if row["id"] not in with_outcome
+    ]
+    return [
+        *_of_outcomes(joined),
+        *(_of_decision(connection, each) for each in asked if each.id not in told),
+        *(JobEntry(system, job_id, run.time, None, None, run.application, run) for run in logged),
+    ]
+
+
+def _entries_of_decision(
+    connection: Connection, mark: str, system: str | None, limit: int
+) -> list[JobEntry]:
+    """List the runs that a decision was made for, or the decision alone."""
+    key = mark.removeprefix(MARK).partition(":")[0]
+    try:
+        row = decision(connection, key)
+    except UnknownNameError:
+        return []
+    if system not in {None, row.system}:
+        return []
+    joined = outcomes_of_decision(connection, row.id, limit=limit)
+    return _of_outcomes(joined) or [_of_decision(connection, row)]
+
+
+def _of_outcomes(joined: Sequence[JoinedOutcome]) -> list[JobEntry]:
+    return [
+        JobEntry(
+            system=each.outcome.system,
+            job_id=each.outcome.job_id,
+            time=each.outcome.started or each.outcome.reported_at,
+            decision=each.decision,
+            outcome=each.outcome,
+            application=each.application,
+            run=None,
+        )
+        for each in joined
+    ]
+
+
+def _of_decision(connection: Connection, row: DecisionRow) -> JobEntry:
+    found = None
+    if row.application_id is not None:
+        try:
+            found = application(connection, row.application_id).application
+        except UnknownNameError:
+            # The history may be that of another database by now.
+            found = None
+    return JobEntry(row.system, row.job_id, row.asked_at, row, None, found, None)
