@@ -26,7 +26,7 @@ work together, and its table [Where to find](design.md#where-to-find) leads from
 FOLDERS = {
     "benchmarks/causes": "Logs whose first cause of slow I/O is known, and a program of some.",
     "benchmarks": "Programs that measure speed and accuracy, side by side with alternatives.",
-    "ioncast/service/pages/static": "Scripts and style of the pages.",
+    "ioncast/service/web/pages/static": "Scripts and style of the pages.",
     "scheduler_plugin/hooks": "Programs that Slurm starts around a job and for its tasks.",
     "scheduler_plugin/lua": "The plugin inside slurmctld.",
     "tests/support": "Helpers of several tests. The other folders of tests/ mirror the rooms.",

@@ -9,8 +9,8 @@ from flask import current_app
 from sqlalchemy import Engine
 
 from ioncast.insights.checks.values import Thresholds
-from ioncast.service.deciding.resources import Resources
-from ioncast.service.sandbox.child import Children
+from ioncast.service.decide.resources import Resources
+from ioncast.service.web.sandbox.child import Children
 
 _NAME = "ioncast"
 

@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
-from ioncast.service.answering import scripts
-from ioncast.service.deciding.questions import DecisionAnswer, Question
-from ioncast.service.http import fields, lists
+from ioncast.service.decide import scripts
+from ioncast.service.decide.questions import DecisionAnswer, Question
 from ioncast.service.settings import Settings as ServiceSettings
+from ioncast.service.web.http import fields, lists
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import LARGEST_PAGE, LOG_TIMEOUT_S, LONGEST_NAME, LONGEST_USER

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ioncast.service.sandbox.child import limit_part
+from ioncast.service.web.sandbox.child import limit_part
 from ioncast_base.errors import DamagedLogError
 
 

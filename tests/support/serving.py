@@ -164,11 +164,11 @@ class Served:
 
     def _deciders(self) -> list[int]:
         below = children_of(self.process.pid)
-        return [pid for pid in below if "ioncast.service.deciding.server" in command_of(pid)]
+        return [pid for pid in below if "ioncast.service.decide.server" in command_of(pid)]
 
     def _keepers(self) -> list[int]:
         below = [child for worker in self.workers() for child in children_of(worker)]
-        return [pid for pid in below if "ioncast.service.keeper.process" in command_of(pid)]
+        return [pid for pid in below if "ioncast.service.background.process" in command_of(pid)]
 
     def wait_until_ready(self) -> None:
         """Wait until the service has prepared answers and a keeper."""

@@ -54,7 +54,7 @@ def test_an_interrupted_run_leaves_no_process(
         for name in ("service", "slurm"):
             wait_for((folder / name).exists, name)
         names = " ".join(processes_of(folder))
-        for name in ("ioncast.service.keeper", "slurmctld", "slurmd", "munged", "sleep 600"):
+        for name in ("ioncast.service.background", "slurmctld", "slurmd", "munged", "sleep 600"):
             assert name in names
         send(run.pid, number)
         run.wait(60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ioncast.service.answering.spool import check_writable, spool_folder
+from ioncast.service.decide.spool import check_writable, spool_folder
 from ioncast.service.folders.locked_folders import remove_leftovers
 from ioncast_base.clock import ClockCheck
 from ioncast_base.errors import BusyError

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ioncast.service.answering.prepared import prepared_file
-from ioncast.service.answering.spool import check_writable
+from ioncast.service.decide.prepared import prepared_file
+from ioncast.service.decide.spool import check_writable
 from ioncast.service.folders.locked_folders import locked_folder
 from ioncast_base.command_options import warn
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ioncast.service.context import Service
-from ioncast.service.processes.stopped_processes import StoppedChildren
+from ioncast.service.running.stopped_processes import StoppedChildren
 
 _LOG = logging.getLogger("ioncast.service")
 _PERIOD_S = 0.5
@@ -88,7 +88,7 @@ def _is_kept(state: str) -> bool:
 def _start_keeper(service: Service) -> subprocess.Popen[bytes]:
     """Start a keeper; of several that start at the same time, all but one end by themselves."""
     keeper = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "ioncast.service.keeper.process", str(os.getpid())],
+        [sys.executable, "-m", "ioncast.service.background.process", str(os.getpid())],
         stdin=subprocess.PIPE,
         # A demonstration has its own folder for temporary files.
         env={**os.environ, "TMPDIR": tempfile.tempdir} if tempfile.tempdir else None,

@@ -19,8 +19,8 @@ import click
 from benchdb.store.database import existing_database, opened_database, transaction
 from ioncast.service.folders.known_database import is_known
 from ioncast.service.folders.usable_state import usable_state
-from ioncast.service.processes.delayed_signals import delayed
 from ioncast.service.running.binding import check_binds, runtime_folder, with_decisions_bind
+from ioncast.service.running.delayed_signals import delayed
 from ioncast.service.running.demo_step import let_import
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
@@ -226,13 +226,13 @@ def _allow_open_files() -> None:
 def _run(settings: Settings, lock: int) -> None:
     from gunicorn.app.base import BaseApplication  # noqa: PLC0415
 
-    from ioncast.service.running import metrics  # noqa: PLC0415
-    from ioncast.service.running.app import create_app  # noqa: PLC0415
     from ioncast.service.running.background import start  # noqa: PLC0415
     from ioncast.service.running.deciders import Deciders, Master  # noqa: PLC0415
     from ioncast.service.running.service_log import begin_log  # noqa: PLC0415
     from ioncast.service.running.shared_counts import SharedCounts  # noqa: PLC0415
     from ioncast.service.running.worker import OPTIONS, Worker  # noqa: PLC0415
+    from ioncast.service.web import metrics  # noqa: PLC0415
+    from ioncast.service.web.app import create_app  # noqa: PLC0415
 
     begin_log()
     _allow_open_files()

@@ -22,11 +22,11 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.config import Config
 
-from ioncast.service.deciding.counts import DecisionCounts, new_memory
-from ioncast.service.deciding.server import Orders
-from ioncast.service.processes.delayed_signals import ENDING, delayed
-from ioncast.service.processes.stopped_processes import StoppedChildren
+from ioncast.service.decide.counts import DecisionCounts, new_memory
+from ioncast.service.decide.server import Orders
 from ioncast.service.running.binding import opened
+from ioncast.service.running.delayed_signals import ENDING, delayed
+from ioncast.service.running.stopped_processes import StoppedChildren
 from ioncast.service.settings import Settings
 
 _LOG = logging.getLogger("ioncast.service")
@@ -137,7 +137,7 @@ class _Decider:
 
     def _start(self, sockets: Sequence[int]) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ioncast.service.deciding.server"],
+            [sys.executable, "-m", "ioncast.service.decide.server"],
             stdin=subprocess.PIPE,
             pass_fds=[*sockets, self._memory, self._lock],
             # Ctrl-C must reach only the master, which then ends this process.

@@ -29,13 +29,10 @@ from benchdb.measurements.importers import ImportOptions
 from benchdb.store.database import opened_database, transaction
 from ioncast.advice_of_run import ADVICE_MODULES
 from ioncast.insights.checks.values import Thresholds
-from ioncast.service.answering.answers import Entry, answer
-from ioncast.service.answering.spool import SpoolWriter
-from ioncast.service.keeper.draining import Drain
-from ioncast.service.keeper.preparing import KnownSystems, Preparing
-from ioncast.service.sandbox.reading_insights import insights_of_run
-from ioncast.service.sandbox.tasks import Place, TraceContent, import_measurements, trace_content
-from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
+from ioncast.service.background.draining import Drain
+from ioncast.service.background.preparing import KnownSystems, Preparing
+from ioncast.service.decide.answers import Entry, answer
+from ioncast.service.decide.spool import SpoolWriter
 from ioncast.service.settings import read_settings
 from ioncast.service.store.applications import applications
 from ioncast.service.store.decisions import store_decisions
@@ -43,6 +40,14 @@ from ioncast.service.store.outcomes import store_outcome
 from ioncast.service.store.run_insights import NewInsights, store_insights
 from ioncast.service.store.runs import NewRun, store_run
 from ioncast.service.store.tables import outcomes
+from ioncast.service.web.sandbox.reading_insights import insights_of_run
+from ioncast.service.web.sandbox.tasks import (
+    Place,
+    TraceContent,
+    import_measurements,
+    trace_content,
+)
+from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast_base.times import in_utc
 from predictor.matching.same_application import identities
 from predictor.model.measurement_summary import read_summary

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from ioncast.service.answering.prepared import IMPORTING, Writer, prepared_file
-from ioncast.service.keeper.keeper_progress import Progress
-from ioncast.service.keeper.state_file import StateFile
+from ioncast.service.background.keeper_progress import Progress
+from ioncast.service.background.state_file import StateFile
+from ioncast.service.decide.prepared import IMPORTING, Writer, prepared_file
 from ioncast.service.settings import Settings
 from ioncast_base.clock import ClockCheck
 

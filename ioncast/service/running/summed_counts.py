@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
-from ioncast.service.deciding.counts import BUCKETS_S, DecisionCounts
+from ioncast.service.decide.counts import BUCKETS_S, DecisionCounts
 
 # Names and texts of the metrics that both count.
 SECONDS = ("ioncast_request_seconds", "Time to answer, by operation and status.")

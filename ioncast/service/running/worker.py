@@ -23,10 +23,10 @@ from gunicorn.util import http_date
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from werkzeug.wrappers import Response
 
-from ioncast.service.http import problems
-from ioncast.service.processes.delayed_signals import ENDING, receive
-from ioncast.service.running import security_headers
-from ioncast.service.running.received_bodies import BodySocket
+from ioncast.service.running.delayed_signals import ENDING, receive
+from ioncast.service.web import security_headers
+from ioncast.service.web.http import problems
+from ioncast.service.web.received_bodies import BodySocket
 
 _END_OF_HEAD = b"\r\n\r\n"
 _MOST_HEAD_BYTES = 64 << 10

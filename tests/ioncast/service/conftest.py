@@ -15,16 +15,16 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, make_url
 
 from benchdb.store.database import opened_database, transaction
+from ioncast.service.background import process as keepers
+from ioncast.service.background import summary_step
+from ioncast.service.background.process import Keeper
 from ioncast.service.context import Service
-from ioncast.service.keeper import process as keepers
-from ioncast.service.keeper import summary_step
-from ioncast.service.keeper.process import Keeper
-from ioncast.service.results import advised
-from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import fill
-from ioncast.service.sandbox.child import Children
 from ioncast.service.settings import Settings
 from ioncast.service.store.tokens import add_token
+from ioncast.service.web.app import create_app
+from ioncast.service.web.results import advised
+from ioncast.service.web.sandbox.child import Children
 from tests.support.postgresql import Server
 
 

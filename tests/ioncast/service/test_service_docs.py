@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from benchdb.store.database import opened_database, transaction
-from ioncast.service.deciding.questions import DecisionAnswer, Question
-from ioncast.service.running.app import create_app
+from ioncast.service.decide.questions import DecisionAnswer, Question
 from ioncast.service.running.demo_data import fill
-from ioncast.service.running.metrics import exposition
 from ioncast.service.settings import Settings
 from ioncast.service.store.tokens import add_token
+from ioncast.service.web.app import create_app
+from ioncast.service.web.metrics import exposition
 from tests.support.serving import PATIENCE_S, PATIENT, Served, running
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -19,7 +19,7 @@ from ioncast.insights.checks.values import Case, Thresholds
 from ioncast.insights.figures.all_figures import figures_of
 from ioncast.insights.figures.drawn import LONGEST_NAME, Drawn, short_name
 from ioncast.insights.figures.ranks_record import MOST_RANGES
-from ioncast.service.sandbox.reading_insights import characterised_case
+from ioncast.service.web.sandbox.reading_insights import characterised_case
 from ioncast_base.errors import IoncastError
 from tests.ioncast.insights import published_logs as published
 from tests.ioncast.insights.tables.test_hostile_counters import NPROCS, hostile_records

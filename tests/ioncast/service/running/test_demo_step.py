@@ -12,10 +12,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from benchdb.store.database import opened_database, transaction
-from ioncast.service.answering.prepared import IMPORTING as MARK
-from ioncast.service.answering.prepared import Writer, prepared_file
+from ioncast.service.background.process import Keeper
 from ioncast.service.context import Service
-from ioncast.service.keeper.process import Keeper
+from ioncast.service.decide.prepared import IMPORTING as MARK
+from ioncast.service.decide.prepared import Writer, prepared_file
 from ioncast.service.running import demo_data
 from ioncast.service.running.demo_step import let_import
 from ioncast.service.settings import Settings

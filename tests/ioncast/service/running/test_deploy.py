@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ioncast.service.http.problems import Problem
 from ioncast.service.running.binding import with_decisions_bind
 from ioncast.service.settings import Settings, SystemSettings, read_settings
+from ioncast.service.web.http.problems import Problem
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 MANUAL = Path(__file__).resolve().parents[4] / "docs" / "service.md"

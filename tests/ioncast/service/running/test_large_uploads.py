@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchdb.store.database import opened_database, transaction
-from ioncast.service.http.uploads import MOST_LOGS
 from ioncast.service.store.tokens import add_token
+from ioncast.service.web.http.uploads import MOST_LOGS
 from tests.support.serving import running
 
 pytestmark = [pytest.mark.serving, pytest.mark.slow]

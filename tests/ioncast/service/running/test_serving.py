@@ -23,13 +23,13 @@ import pytest
 from sqlalchemy import create_engine, make_url, select, text
 
 from benchdb.store.database import opened_database, transaction
-from ioncast.service.answering.prepared import prepared_file
 from ioncast.service.context import Service
+from ioncast.service.decide.prepared import prepared_file
 from ioncast.service.running import background
-from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings
 from ioncast.service.store.tables import decisions
 from ioncast.service.store.tokens import add_token
+from ioncast.service.web.app import create_app
 from tests.support.command import run_ioncast
 from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server

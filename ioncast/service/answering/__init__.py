@@ -1,1 +1,0 @@
-"""Answers to the scheduler's question, from memory and files: no Flask, no database."""

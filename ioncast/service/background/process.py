@@ -1,0 +1,213 @@
+"""The keeper: one process beside the workers that does all slow work.
+
+    python -m ioncast.service.background.process PARENT
+
+It reads its settings as JSON from standard input and ends with its parent. Each second it moves
+decisions into the database and prepares answers for changes in the database. While the database
+is locked, missing or read-only, the keeper waits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import logging
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+from benchdb.store.database import existing_database
+from ioncast.service.background.answer_step import AnswerStep
+from ioncast.service.background.copying_steps import PauseStep, TokenStep
+from ioncast.service.background.decision_step import DecisionStep
+from ioncast.service.background.expiry_step import ExpiryStep
+from ioncast.service.background.keeper_progress import Progress
+from ioncast.service.background.state_file import StateFile
+from ioncast.service.background.summary_step import SummaryStep
+from ioncast.service.background.wanted_sizes import WantedSizes
+from ioncast.service.decide.spool import spool_folder
+from ioncast.service.folders.folder_steps import StateFolderStep, UploadStep
+from ioncast.service.running.background import lock_file
+from ioncast.service.running.demo_step import ImportStep
+from ioncast.service.running.service_log import begin_log
+from ioncast.service.settings import Settings
+from ioncast_base.clock import ClockCheck
+from ioncast_base.errors import DatabaseError, IoncastError
+
+_PR_SET_PDEATHSIG = 1
+_PERIOD_S = 1.0
+# A keeper that prepares without a pause would keep others from writing to SQLite.
+_PAUSE_S = 0.2
+_PATIENCE_S = 2.0
+# PostgreSQL may work so long on a statement of the keeper before it sends the first row.
+_SILENCE_S = 8.0
+
+_LOG = logging.getLogger("ioncast.keeper")
+
+
+class Step(Protocol):
+    """A part of the keeper's work, with its own state."""
+
+    def step(self, clock: ClockCheck) -> None:
+        """Do the next part of the work."""
+
+
+class Keeper:
+    """Attempts each step once a second; one keeper is enough for a state folder."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.is_stopping = False
+        self._database = existing_database(
+            settings.database, patience_s=_PATIENCE_S, silence_s=_SILENCE_S
+        )
+        self._file = StateFile(settings)
+        self._failures = Failures()
+        self._clock: ClockCheck | None = None
+        self._state_folder = StateFolderStep(settings.state)
+        progress, wanted = Progress(self._file), WantedSizes(self._file)
+        self._answers = AnswerStep(
+            settings, self._database, self._file, progress, wanted, lambda: self.is_stopping
+        )
+        # The keys are logged when a step begins to fail and when it works again.
+        self._steps: dict[str, Step] = {
+            "tokens are not copied": TokenStep(self._database, self._file),
+            "pauses of decisions are not copied": PauseStep(self._database, self._file),
+            "the demonstration's data are not imported": ImportStep(settings, self._file, progress),
+            "answers are not prepared": self._answers,
+            "decisions wait for the database": DecisionStep(
+                self._database, spool_folder(settings.state), wanted, self._answers.pend
+            ),
+            "summaries are not made": SummaryStep(self._database, self._file, progress),
+            "expired data are not deleted": ExpiryStep(settings, self._database),
+            "files of killed workers are not removed": UploadStep(),
+            "decisions are not recorded": self._state_folder,
+        }
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether applications wait to be prepared."""
+        return self._answers.is_behind
+
+    def round(self, wall_s: float, boot_s: float) -> None:
+        """Attempt each step once, then write the heartbeat; no failure ends the keeper."""
+        begun = self._clock or ClockCheck.begin(wall_s, boot_s)
+        self._clock = clock = begun.step(wall_s, boot_s)
+        self._file.close_if_lost()
+        database_ok = True
+        for failure, step in self._steps.items():
+            if not self.is_stopping:
+                database_ok &= self._attempt(failure, partial(step.step, clock))
+                if not database_ok:
+                    # The other steps may each wait for the database, so say it before them.
+                    self._tell(wall_s, database_ok=False)
+        self._tell(wall_s, database_ok=database_ok)
+
+    def close(self) -> None:
+        """Close the database and the file."""
+        self._database.dispose()
+        self._file.close()
+
+    def _attempt(self, failure: str, work: Callable[[], None]) -> bool:
+        """Attempt some work; False if the database failed."""
+        try:
+            work()
+        except Exception as error:
+            if isinstance(error, sqlite3.Error | OSError):
+                self._file.close()
+            self._failures.failed(failure, error)
+            return not isinstance(error, DatabaseError)
+        self._failures.worked(failure)
+        return True
+
+    def _tell(self, now_s: float, *, database_ok: bool) -> None:
+        self._attempt("the state folder cannot be used", partial(self._beat, now_s, database_ok))
+
+    def _beat(self, now_s: float, database_ok: bool) -> None:
+        """Write the heartbeat, by which workers know that the keeper runs."""
+        writer = self._file.writer
+        with writer.transaction():
+            writer.beat(now_s, database_ok=database_ok, state_ok=self._state_folder.is_writable)
+
+
+class Failures:
+    """Reports once when a step begins to fail, and once when it works again."""
+
+    def __init__(self) -> None:
+        self._failing: set[str] = set()
+
+    def failed(self, failure: str, error: Exception) -> None:
+        """Report that a step failed, unless it failed the last time as well."""
+        if failure not in self._failing:
+            self._failing.add(failure)
+            told = error if isinstance(error, IoncastError) else f"{type(error).__name__}: {error}"
+            _LOG.error("%s: %s", failure, told)
+
+    def worked(self, failure: str) -> None:
+        """Report that a step worked, if it failed the last time."""
+        if failure in self._failing:
+            self._failing.remove(failure)
+            _LOG.info("no longer true: %s", failure)
+
+
+def keep(settings: Settings) -> None:
+    """Work until a signal asks to end; return at once if another keeper works."""
+    path = lock_file(settings.state)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        keeper = Keeper(settings)
+        _end_on_signals(keeper)
+        # Somebody who deletes the lock file lets another keeper begin.
+        while not keeper.is_stopping and _is_at(lock.fileno(), path):
+            next_s = time.monotonic() + _PERIOD_S
+            keeper.round(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME))
+            time.sleep(_PAUSE_S)
+            while not (keeper.is_behind or keeper.is_stopping) and time.monotonic() < next_s:
+                time.sleep(_PAUSE_S)
+        keeper.close()
+
+
+def _end_on_signals(keeper: Keeper) -> None:
+    """Note SIGTERM and SIGINT, of which several may come.
+
+    A threading.Event would be set under a lock, which the interrupted code or the handler of an
+    earlier signal may hold already.
+    """
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        keeper.is_stopping = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Tell whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
+
+
+def main() -> None:
+    """Run the keeper as long as its parent lives."""
+    # A stopped keeper would receive no SIGTERM, and keep its lock.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit(1)
+    begin_log()
+    keep(Settings.model_validate_json(sys.stdin.buffer.read()))
+
+
+if __name__ == "__main__":
+    main()

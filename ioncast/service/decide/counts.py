@@ -1,0 +1,118 @@
+"""Counts of a process that only answers schedulers, in memory that the workers can read.
+
+The memory belongs to no file, so no disk can be too small for it, and the next process goes on
+counting where a killed one ended. `ioncast.service.web.metrics` adds the counts to those of the
+workers.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
+from threading import Lock
+from typing import NamedTuple
+
+from ioncast.service.decide.answers import SOURCES
+from ioncast.service.decide.replying import ASK, ASK_WITH_SCRIPT
+
+# Upper limits of a histogram's buckets, in seconds; the last bucket has no limit.
+BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60)
+# Requests at another address or with another method have no endpoint.
+NO_ENDPOINT = "none"
+
+_STATUSES = (200, 204, 308, 400, 401, 403, 404, 405, 413, 415, 422, 429, 500, 503)
+_OTHER_STATUS = 0
+_BUCKETS = len(BUCKETS_S) + 1
+# The numbers of a series: its buckets, and the sum of its seconds.
+_SERIES = {
+    which: place * (_BUCKETS + 1)
+    for place, which in enumerate(
+        (endpoint, status)
+        for endpoint in (ASK, ASK_WITH_SCRIPT, NO_ENDPOINT)
+        for status in (*_STATUSES, _OTHER_STATUS)
+    )
+}
+_DECISIONS = len(_SERIES) * (_BUCKETS + 1)
+_UNRECORDED = _DECISIONS + len(SOURCES)
+_BYTES = 8 * (_UNRECORDED + 1)
+
+
+class Requests(NamedTuple):
+    """Requests to an endpoint with one status of the answer.
+
+    Attributes
+    ----------
+    status : int
+        The status; 0 for all that have no series of their own.
+    buckets : list of float
+        How many requests took at most the time of each of `BUCKETS_S`, and how many there were.
+    """
+
+    endpoint: str
+    status: int
+    buckets: list[float]
+    seconds: float
+
+
+def new_memory() -> int:
+    """Make the memory, all zeros; return its descriptor."""
+    descriptor = os.memfd_create("ioncast decisions")
+    os.posix_fallocate(descriptor, 0, _BYTES)
+    return descriptor
+
+
+class DecisionCounts:
+    """Counts in the memory of a descriptor; one process counts, any process may read.
+
+    Parameters
+    ----------
+    descriptor : int
+        From `new_memory`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._numbers = memoryview(mmap.mmap(descriptor, _BYTES)).cast("d")
+        self._lock = Lock()
+
+    def answered(self, endpoint: str, status: int, began_s: float) -> None:
+        """Count and time a request; `began_s` is a time of `time.perf_counter`."""
+        seconds = time.perf_counter() - began_s
+        place = _SERIES.get((endpoint, status))
+        if place is None:
+            place = _SERIES[endpoint, _OTHER_STATUS]
+        with self._lock:
+            self._numbers[place + bisect_left(BUCKETS_S, seconds)] += 1
+            self._numbers[place + _BUCKETS] += seconds
+
+    def decided(self, source: str) -> None:
+        """Count a decision by its source."""
+        self._add(_DECISIONS + SOURCES.index(source))
+
+    def could_not_record(self) -> None:
+        """Count a decision that was answered but could not be stored."""
+        self._add(_UNRECORDED)
+
+    def decisions(self) -> dict[str, float]:
+        """Return the number of decisions of each source that had any."""
+        numbers = zip(SOURCES, self._numbers[_DECISIONS:_UNRECORDED], strict=True)
+        return {source: number for source, number in numbers if number}
+
+    def unrecorded(self) -> float:
+        """Return the number of decisions that could not be stored."""
+        return self._numbers[_UNRECORDED]
+
+    def requests(self) -> Iterator[Requests]:
+        """Return the counts of each endpoint and status that had any request."""
+        for (endpoint, status), place in _SERIES.items():
+            *each, seconds = self._numbers[place : place + _BUCKETS + 1]
+            buckets = list(accumulate(each))
+            if buckets[-1]:
+                yield Requests(endpoint, status, buckets, seconds)
+
+    def _add(self, place: int) -> None:
+        with self._lock:
+            self._numbers[place] += 1

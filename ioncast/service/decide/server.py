@@ -1,0 +1,135 @@
+"""A process that only answers schedulers: it starts gunicorn's worker on given sockets.
+
+`ioncast serve` starts it (`ioncast.service.running.deciders`) and writes its `Orders` to standard
+input. Its modules load neither SQLAlchemy nor Flask nor prometheus_client, so nothing in it can
+wait for a database.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import socket
+import sys
+import threading
+from typing import Any
+
+from gunicorn.app.base import BaseApplication
+from pydantic import BaseModel
+
+from ioncast.service.decide.counts import DecisionCounts
+from ioncast.service.decide.prepared import Reader, prepared_file
+from ioncast.service.decide.resources import Resources
+from ioncast.service.decide.sharing_worker import SharingWorker
+from ioncast.service.decide.spool import SpoolWriter, spool_folder
+from ioncast.service.decide.wsgi import application
+from ioncast.service.running.service_log import begin_log
+from ioncast.service.running.worker import OPTIONS
+from ioncast.service.settings import Settings
+
+_LOG = logging.getLogger("ioncast.service")
+_BETWEEN_READINGS_S = 0.5
+# A script of 4 MiB arrives within a fraction of a second. Only a client with a token can hold a
+# thread for so long.
+_BODY_S = 10
+_GRACE_S = 2
+# Further connections take the places of others.
+_MOST_CONNECTIONS = 2_000
+# One peer may hold half of the threads.
+_FEWEST_THREADS = 2
+# A thread receives a question, and another one answers it. By default a thread may keep the other
+# one waiting for 5 ms; this made 0.7 of the throughput.
+_SWITCH_S = 0.0005
+# Descriptors of the process for anything but connections: some 20.
+_OTHER_FILES = 64
+
+
+class Orders(BaseModel):
+    """The orders of the process, from the one that starts it.
+
+    Attributes
+    ----------
+    parent : int
+        Id of the process that starts it; when that ends, it ends too.
+    counts : int
+        Descriptor of the memory for counts, from `ioncast.service.decide.counts.new_memory`.
+    settings : Settings
+        The site's settings, without a database.
+    """
+
+    parent: int
+    sockets: list[int]
+    counts: int
+    settings: Settings
+
+
+class _Server(BaseApplication):
+    """gunicorn's settings and the application for its worker."""
+
+    def __init__(self, of: Resources) -> None:
+        self._of = of
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Set gunicorn's settings."""
+        for name, value in options(self._of.settings).items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Any:
+        """Return the application."""
+        return application(self._of)
+
+
+def options(settings: Settings) -> dict[str, Any]:
+    """Return gunicorn's settings for this process."""
+    most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return {
+        "threads": max(settings.threads, _FEWEST_THREADS),
+        **OPTIONS,
+        "timeout": _BODY_S,
+        "graceful_timeout": _GRACE_S,
+        "worker_connections": min(_MOST_CONNECTIONS, most_files - _OTHER_FILES),
+        "proc_name": "ioncast decisions",
+    }
+
+
+def serve(orders: Orders) -> None:
+    """Answer until the parent ends or a signal asks to end."""
+    settings = orders.settings
+    of = Resources(
+        settings=settings,
+        prepared=Reader(prepared_file(settings.state)),
+        spool=SpoolWriter(spool_folder(settings.state)),
+        counts=DecisionCounts(orders.counts),
+    )
+    of.prepared.refresh()
+    threading.Thread(target=_keep_reading, args=(of.prepared,), daemon=True).start()
+    app = _Server(of)
+    sockets = [socket.socket(fileno=descriptor) for descriptor in orders.sockets]
+    log = app.cfg.logger_class(app.cfg)
+    SharingWorker(0, orders.parent, sockets, app, _BODY_S, app.cfg, log).init_process()
+
+
+def _keep_reading(prepared: Reader) -> None:
+    """Read the keeper's changes of prepared answers and tokens, as long as the process lives."""
+    pause = threading.Event()
+    while not pause.wait(_BETWEEN_READINGS_S):
+        try:
+            prepared.refresh()
+        except Exception:
+            # Go on: the process answers from its copy, and the next attempt may succeed.
+            _LOG.exception("prepared answers cannot be read")
+
+
+def main() -> None:
+    """Run the process."""
+    begin_log()
+    sys.setswitchinterval(_SWITCH_S)
+    orders = Orders.model_validate_json(sys.stdin.buffer.read())
+    if os.getppid() == orders.parent:
+        serve(orders)
+
+
+if __name__ == "__main__":
+    main()

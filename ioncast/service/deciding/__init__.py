@@ -1,1 +1,0 @@
-"""Answers schedulers' questions over HTTP, without a database, Flask or files of counts."""

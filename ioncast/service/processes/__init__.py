@@ -1,1 +1,0 @@
-"""Processes of the service: signals while they start, and processes that a signal stopped."""

@@ -1,0 +1,1 @@
+"""The web process: the API, pages, uploads and kept results."""

@@ -1,0 +1,190 @@
+"""Roles, tokens, and the number of requests that a client may send."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+from typing import Literal, TypeVar
+
+from limits import RateLimitItem
+from werkzeug.wrappers import Request, Response
+
+from ioncast.service.decide.prepared import KnownToken
+from ioncast.service.decide.resources import Resources
+from ioncast.service.store.credentials import ROLES, digest
+from ioncast.service.web.http import sessions
+from ioncast.service.web.http.problems import RequestError
+
+Role = Literal["reader", "scheduler", "admin"]
+_Response = TypeVar("_Response", bound=Response)
+
+COOKIE = "ioncast_session"
+# The kind of the error for a token that was revoked or never existed.
+UNKNOWN_TOKEN = "unknown-token"  # noqa: S105
+_BEARER = "bearer "
+# A page of the same scheme, host and port, and a request that no page made.
+_OWN_SITE = frozenset(["same-origin", "none"])
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="ioncast"'}
+_HOW_TO_SEND = "send it in the header `Authorization: Bearer TOKEN`"
+_HOW_TO_GET = "an admin makes tokens with `ioncast token add`"
+
+
+def authorise(role: Role | None, of: Resources, request: Request) -> None:
+    """Reject a request whose token does not have a role or a higher one.
+
+    Parameters
+    ----------
+    role : str or None
+        The role that is needed; None needs no token. Reading needs no token when `reading` is
+        "open". A wrong token is still rejected, so that its owner notices.
+    """
+    header = request.headers.get("Authorization")
+    needs_none = role is None or (role == "reader" and of.settings.reading == "open")
+    if header is None and needs_none:
+        return
+    token_sha256 = _token_given(header, role, of, request)
+    if token_sha256 is None:
+        raise RequestError(
+            401,
+            "token-needed",
+            "this needs a token",
+            remedy=f"{_HOW_TO_SEND}; {_HOW_TO_GET}",
+            headers=_CHALLENGE,
+        )
+    has = role_of(of, token_sha256, request.remote_addr)
+    if role is not None and ROLES.index(has) < ROLES.index(role):
+        raise RequestError(
+            403,
+            "not-allowed",
+            f"this needs the role {role}",
+            remedy=f"the token has the role {has}",
+        )
+
+
+def limit_client(of: Resources, request: Request) -> None:
+    """Reject a client that sends too many requests; a unix socket has no limit."""
+    client = request.remote_addr
+    if client and not of.limiter.hit(of.requests, "requests", client):
+        _refuse(of, of.requests, "requests", client)
+
+
+def reject_other_origins(request: Request) -> None:
+    """Reject a form that a browser sends from a page of another site.
+
+    Browsers say it in `Sec-Fetch-Site`, but only over https and to this machine; otherwise
+    `Origin` has the site of the page. A request with neither comes from another program.
+    """
+    fetched = request.headers.get("Sec-Fetch-Site")
+    origin = request.headers.get("Origin")
+    if fetched is not None:
+        is_ours = fetched in _OWN_SITE
+    else:
+        is_ours = origin is None or origin.partition("://")[2] == request.host
+    if not is_ours:
+        raise RequestError(
+            403,
+            "other-origin",
+            f"the form is not from a page of {request.host}",
+            remedy="use the form of this service; a proxy in front of it must not change Host",
+        )
+
+
+def _token_given(
+    header: str | None, role: Role | None, of: Resources, request: Request
+) -> str | None:
+    """The hash of the token of a request; None without a token."""
+    if header is not None:
+        if header[: len(_BEARER)].lower() != _BEARER:
+            raise RequestError(
+                401,
+                "token-needed",
+                "the Authorization header has no bearer token",
+                remedy=_HOW_TO_SEND,
+                headers=_CHALLENGE,
+            )
+        return digest(header[len(_BEARER) :].strip())
+    # Another site can make a browser send a request with this cookie, so a cookie only reads.
+    session = request.cookies.get(COOKIE) if role == "reader" else None
+    return None if session is None else sessions.token_of(of.settings.state, session)
+
+
+def role_of(of: Resources, token_sha256: str, client: str | None) -> Role:
+    """The role of a token, given as its hash, from a client at an address; a unix socket has none.
+
+    Raises
+    ------
+    RequestError
+        401 for an unknown or expired token; 503 while no token is known yet, as after a first start
+        without the database.
+    """
+    found = of.prepared.tokens.get(token_sha256)
+    if found is not None:
+        if found.expires_at_s is not None and found.has_expired(time.time()):
+            when = datetime.fromtimestamp(found.expires_at_s, timezone.utc)
+            raise RequestError(
+                401,
+                "expired-token",
+                f"the token expired at {when:%Y-%m-%d %H:%M} UTC",
+                remedy=_HOW_TO_GET,
+                headers=_CHALLENGE,
+            )
+        return found.role
+    beat = of.prepared.heartbeat
+    if beat is None or not (beat.database_ok or of.prepared.tokens):
+        raise RequestError(503, "not-ready", "the service has not read the tokens yet")
+    if client and not of.limiter.hit(of.wrong_tokens, "tokens", client):
+        _refuse(of, of.wrong_tokens, "tokens", client)
+    raise RequestError(
+        401,
+        UNKNOWN_TOKEN,
+        "the token is unknown or was revoked",
+        remedy=_HOW_TO_GET,
+        headers=_CHALLENGE,
+    )
+
+
+def known_token(of: Resources, request: Request) -> KnownToken | None:
+    """The token in the header of an authorised request; None without one."""
+    header = request.headers.get("Authorization")
+    if header is None:
+        return None
+    return of.prepared.tokens.get(digest(header[len(_BEARER) :].strip()))
+
+
+def _refuse(of: Resources, limit: RateLimitItem, *key: str) -> None:
+    reset = of.limiter.get_window_stats(limit, *key).reset_time
+    wait_s = max(round(reset - time.time()), 1)
+    if wait_s > limit.get_expiry():
+        # The clock was ahead when the client's minute began, perhaps by years.
+        of.limiter.clear(limit, *key)
+        return
+    raise RequestError(
+        429,
+        "too-many-requests",
+        f"the limit is {limit}",
+        remedy=f"wait {wait_s} s",
+        headers={"Retry-After": str(wait_s)},
+    )
+
+
+def with_session(
+    response: _Response, token_sha256: str, of: Resources, request: Request
+) -> _Response:
+    """Give a browser a session."""
+    response.set_cookie(
+        COOKIE,
+        sessions.begin(of.settings.state, token_sha256),
+        max_age=sessions.LIFE_S,
+        secure=request.is_secure,
+        httponly=True,
+        samesite="Strict",
+    )
+    return response
+
+
+def without_session(response: _Response, of: Resources, request: Request) -> _Response:
+    """End the session of a browser, and delete its cookie."""
+    if session := request.cookies.get(COOKIE):
+        sessions.end(of.settings.state, session)
+    response.delete_cookie(COOKIE)
+    return response

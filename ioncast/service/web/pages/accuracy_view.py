@@ -1,0 +1,205 @@
+"""Errors of predictions and drift for the pages, from the newest outcomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+
+from ioncast.insights.figures.laid_out import Figure
+from ioncast.service.monitoring.decision_errors import (
+    Drift,
+    ErrorsSoFar,
+    Judged,
+    average_ratios,
+    drift,
+    errors_so_far,
+)
+from ioncast.service.store.outcomes import JoinedOutcome
+from ioncast.service.web.pages.figures import (
+    Ratio,
+    errors_figure,
+    named_errors_figure,
+    ratios_figure,
+)
+from ioncast_base.files import program_of
+from predictor.validation.against_reruns import Expected
+
+# Nobody reads a figure with more.
+_MOST_APPLICATIONS = 12
+_MOST_KINDS = 8
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The errors of predictions.
+
+    Attributes
+    ----------
+    error, inside, regret : float or None
+        The mean error, the share of outcomes inside their intervals, and the mean regret.
+    """
+
+    found: ErrorsSoFar
+    compared: tuple[Judged, ...]
+    error: float | None
+    inside: float | None
+    regret: float | None
+    drift: tuple[Drift, ...]
+
+    @property
+    def drifted(self) -> int:
+        """The number of drifted kinds."""
+        return sum(each.drifted for each in self.drift)
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The errors of predictions in short, as the keeper counted them.
+
+    Attributes
+    ----------
+    error, inside : float or None
+        As in `Accuracy`.
+    drift : tuple of mapping
+        As in `/v1/validation`, drifted kinds first.
+    """
+
+    outcomes: int
+    error: float | None
+    inside: float | None
+    drift: tuple[Mapping[str, Any], ...]
+
+    @property
+    def drifted(self) -> int:
+        """The number of drifted kinds."""
+        return sum(each["drifted"] for each in self.drift)
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """The numbers of a box in a figure."""
+
+    name: str
+    count: int
+    mean: float
+    median: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class ErrorsDrawn:
+    """A figure of errors or regrets with its table."""
+
+    figure: Figure
+    rows: tuple[ErrorRow, ...]
+
+
+def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
+    """Compute the errors of the newest outcomes."""
+    found = errors_so_far(newest)
+    compared = tuple(each for each in found.judged if each.error is not None)
+    return Accuracy(
+        found=found,
+        compared=compared,
+        error=_mean(each.error for each in compared),
+        inside=_mean(each.inside for each in compared),
+        regret=_mean(each.regret for each in found.judged),
+        drift=tuple(sorted(drift(newest), key=lambda each: not each.drifted)),
+    )
+
+
+def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, Any]]) -> Glance:
+    """Put the numbers of all systems together."""
+    known = [each for each in systems if each["errors"]]
+    numbers = [each["errors"]["count"] for each in known]
+    return Glance(
+        outcomes=sum(numbers),
+        error=_average([each["errors"]["mean"] for each in known], numbers),
+        inside=_average([each["coverage"] for each in known], numbers),
+        drift=tuple(sorted(drifts, key=lambda each: not each["drifted"])),
+    )
+
+
+def _average(values: Sequence[float], numbers: Sequence[int]) -> float | None:
+    # `fmean` has weights only from Python 3.11 on.
+    return float(np.average(values, weights=numbers)) if values else None
+
+
+def errors_by_io_nodes(compared: Sequence[Judged]) -> ErrorsDrawn:
+    """Draw the errors by the jobs' number of I/O nodes."""
+    numbers = sorted({each.io_nodes for each in compared})
+    pairs = [(str(each.io_nodes), each.error) for each in compared]
+    errors = _grouped(pairs, map(str, numbers))
+    return ErrorsDrawn(errors_figure(errors, "I/O nodes (0: direct access)"), _rows(errors))
+
+
+def errors_by_application(compared: Sequence[Judged]) -> ErrorsDrawn:
+    """Draw the errors of the applications with most outcomes."""
+    return _by_application([(_application(each), each.error) for each in compared], "error")
+
+
+def regrets_by_application(judged: Iterable[Judged]) -> ErrorsDrawn | None:
+    """Draw the known regrets by application; None if no regret is known."""
+    known = [(_application(each), each.regret) for each in judged if each.regret is not None]
+    return _by_application(known, "regret") if known else None
+
+
+def ratios(compared: Sequence[Judged]) -> Figure:
+    """Draw observed over expected, of the kinds of I/O that are most frequent."""
+    frequent = [kind for kind, _ in Counter(map(_kind, compared)).most_common(_MOST_KINDS)]
+    numbered: dict[str, list[tuple[int, Judged, Expected]]] = {kind: [] for kind in frequent}
+    for number, each in enumerate(compared, start=1):
+        if each.expected is not None and _kind(each) in numbered:
+            numbered[_kind(each)].append((number, each, each.expected))
+    series = {
+        kind: [
+            Ratio(number, each.reported_at, each.observed_mib_s / expected.mean, average)
+            for (number, each, expected), average in zip(
+                found, average_ratios([each for _, each, _ in found]), strict=True
+            )
+        ]
+        for kind, found in numbered.items()
+    }
+    return ratios_figure(series)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _by_application(pairs: Sequence[tuple[str, float | None]], what: str) -> ErrorsDrawn:
+    names = Counter(name for name, _ in pairs).most_common(_MOST_APPLICATIONS)
+    values = _grouped(pairs, (name for name, _ in names))
+    return ErrorsDrawn(named_errors_figure(values, what), _rows(values))
+
+
+def _grouped(
+    pairs: Iterable[tuple[str, float | None]], order: Iterable[str]
+) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {each: [] for each in order}
+    for name, value in pairs:
+        if value is not None and name in found:
+            found[name].append(value)
+    return found
+
+
+def _rows(errors: Mapping[str, Sequence[float]]) -> tuple[ErrorRow, ...]:
+    return tuple(
+        ErrorRow(name, len(values), fmean(values), median(values), max(values))
+        for name, values in errors.items()
+    )
+
+
+def _application(judged: Judged) -> str:
+    program = program_of(judged.executable) if judged.executable else "unknown"
+    return f"{program} on {judged.system}"
+
+
+def _kind(judged: Judged) -> str:
+    return f"{judged.pattern}, on {judged.system}"

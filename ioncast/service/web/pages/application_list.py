@@ -1,0 +1,140 @@
+"""The list of applications on its page: filters, order, and the pages before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from flask import request, url_for
+
+from benchdb.store.database import transaction
+from benchdb.store.systems import system_names
+from ioncast.service.context import service
+from ioncast.service.store.applications import (
+    SORTS,
+    USUAL_ORDERS,
+    ApplicationSummary,
+    OrderName,
+    SortName,
+    applications,
+    count_applications,
+)
+from ioncast.service.web.http.lists import neighbours
+from ioncast_base.limits import LARGEST_ID
+
+_ROWS = 50
+_ARROWS = {"asc": "▲", "desc": "▼"}
+_SPOKEN = {"asc": "ascending", "desc": "descending"}
+_OTHER_WAY: Mapping[OrderName, OrderName] = {"asc": "desc", "desc": "asc"}
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The heading of a column that can be sorted.
+
+    Attributes
+    ----------
+    address : str
+        The list in the order of this column; in the other direction if it has this order already.
+    state : str or None
+        The direction as `aria-sort` names it; None if the list has another order.
+    """
+
+    address: str
+    state: str | None
+    arrow: str
+
+
+@dataclass(frozen=True)
+class ApplicationList:
+    """A page of the list.
+
+    Attributes
+    ----------
+    total, first, last : int
+        The number of applications on all pages, and the places of this page's first and last one.
+    filters : mapping of str to str
+        The values of `search`, `user` and `system`; empty texts do not filter.
+    sort, order : str or None
+        The order that was asked for; None for the usual one.
+    links : mapping of str to str or None
+        The addresses of the "first", "previous", "next" and "last" page; None if this is that
+        page.
+    """
+
+    found: list[ApplicationSummary]
+    total: int
+    first: int
+    last: int
+    filters: Mapping[str, str]
+    sort: str | None
+    order: str | None
+    headings: Mapping[str, Heading]
+    links: Mapping[str, str | None]
+    systems: list[str]
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether some applications are left out."""
+        return any(self.filters.values())
+
+
+def read_list() -> ApplicationList:
+    """Read the page of the list that the request asks for; odd values count as not given."""
+    filters = {name: request.args.get(name, "") for name in ("search", "user", "system")}
+    sort = _chosen("sort", SORTS)
+    order = _chosen("order", tuple(_OTHER_WAY))
+    by = cast("SortName", sort or "newest")
+    way = cast("OrderName", order or USUAL_ORDERS[by])
+    offset = min(max(request.args.get("offset", 0, type=int), 0), LARGEST_ID)
+    chosen = {name: value or None for name, value in filters.items()}
+    with transaction(service().database) as connection:
+        total = count_applications(connection, **chosen)
+        found = applications(connection, **chosen, sort=by, order=way, offset=offset, limit=_ROWS)
+        systems = system_names(connection)
+    kept = {**chosen, "sort": sort, "order": order}
+    return ApplicationList(
+        found=found,
+        total=total,
+        first=min(offset, total) + 1,
+        last=offset + len(found),
+        filters=filters,
+        sort=sort,
+        order=order,
+        headings={name: _heading(name, by, way, chosen) for name in SORTS},
+        links=_links(offset, total, kept),
+        systems=systems,
+    )
+
+
+def _chosen(name: str, known: tuple[str, ...]) -> str | None:
+    value = request.args.get(name, "")
+    return value if value in known else None
+
+
+def _heading(name: SortName, by: SortName, way: OrderName, chosen: Mapping[str, Any]) -> Heading:
+    next_way = _OTHER_WAY[way] if name == by else USUAL_ORDERS[name]
+    return Heading(
+        address=url_for("pages.applications", **chosen, sort=name, order=next_way),
+        state=_SPOKEN[way] if name == by else None,
+        arrow=_ARROWS[way] if name == by else "",
+    )
+
+
+def _links(offset: int, total: int, kept: Mapping[str, Any]) -> dict[str, str | None]:
+    def address(to: int | None) -> str | None:
+        if to is None:
+            return None
+        return url_for("pages.applications", **kept, offset=to or None)
+
+    before, following = neighbours(offset, _ROWS, total)
+    # After a page beyond the end, the page before is the last one.
+    end = (total - 1) // _ROWS * _ROWS if total else 0
+    before = None if before is None else min(before, end)
+    return {
+        "first": address(None if before is None else 0),
+        "previous": address(before),
+        "next": address(following),
+        "last": address(None if following is None else end),
+    }

@@ -1,0 +1,237 @@
+"""The frame of all pages: access, errors as pages, filters of templates."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from flask import Blueprint, Flask, Response, redirect, render_template, request, url_for
+from markupsafe import Markup, escape
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as BaseResponse
+
+from ioncast.insights.comparison.shown import Marked
+from ioncast.service.context import service
+from ioncast.service.web.http import problems
+from ioncast.service.web.http.access import (
+    COOKIE,
+    UNKNOWN_TOKEN,
+    authorise,
+    without_session,
+)
+from ioncast.service.web.pages.assets import asset_url
+from ioncast_base.errors import DatabaseError, IoncastError
+from ioncast_base.files import program_of
+from ioncast_base.times import instant
+from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
+from predictor.model.plausible import is_implausible_beside
+
+_HTML = "text/html"
+# Media types for programs; they win over HTML if a client accepts both equally.
+_MACHINE = ("application/problem+json", "application/json")
+_INTERFACE = "/v1/"
+_UNAUTHORISED, _NOT_FOUND = 401, 404
+_TICKED = re.compile(r"`([^`]+)`")
+# An address on this service: browsers read // and /\ as the address of another site.
+_LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20]*")
+
+
+class Link(NamedTuple):
+    """An entry of the menu with the other pages that belong to it."""
+
+    name: str
+    endpoint: str
+    pages: tuple[str, ...] = ()
+
+
+MENU = (
+    Link("Overview", "pages.overview"),
+    Link("Applications", "pages.applications", ("pages.application", "pages.comparison")),
+    Link("Jobs", "pages.jobs", ("pages.job",)),
+    Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
+    Link("Validation", "pages.validation"),
+    Link("Predict", "pages.predict", ("pages.predict_log", "pages.kept", "pages.delete_kept")),
+    Link("Interface", "pages.docs"),
+)
+
+
+def register(pages: Blueprint, public: frozenset[str]) -> None:
+    """Add access control, error pages and the filters of templates to pages."""
+
+    @pages.before_request
+    def guard() -> Response | None:
+        return None if request.endpoint in public else _to_login()
+
+    pages.after_request(_private)
+    pages.register_error_handler(IoncastError, of_error)
+    pages.register_error_handler(HTTPException, _of_http)
+    pages.register_error_handler(Exception, _of_exception)
+    # An unknown address belongs to no blueprint, so the application handles it.
+    pages.app_errorhandler(_NOT_FOUND)(_of_http)
+    pages.record_once(lambda state: _add_filters(cast("Flask", state.app)))
+
+
+def page(template: str, status: int = 200, **values: Any) -> Response:
+    """Render a page."""
+    return Response(render_template(template, **values), status, mimetype=_HTML)
+
+
+def local(address: str | None) -> str:
+    """Return an address of this service, and the overview instead of any other address."""
+    if address and _LOCAL.fullmatch(address):
+        return address
+    return url_for("pages.overview")
+
+
+def problem_of(error: IoncastError) -> dict[str, Any]:
+    """The problem document of an error, which holds what a client may know."""
+    return cast("dict[str, Any]", json.loads(problems.of_error(error).get_data()))
+
+
+def of_error(error: IoncastError) -> BaseResponse:
+    """Answer an error of ours with a page, or with a problem document for a program."""
+    return _as_page(problems.of_error(error))
+
+
+def wants_page() -> bool:
+    """Whether the request comes from a browser rather than from a program."""
+    if request.path.startswith(_INTERFACE):
+        return False
+    return request.accept_mimetypes.best_match((*_MACHINE, _HTML)) == _HTML
+
+
+def _to_login() -> Response | None:
+    """Send a browser without a valid token to the login page."""
+    try:
+        authorise("reader", service(), request)
+    except problems.RequestError as error:
+        if error.http_status != _UNAUTHORISED or not wants_page():
+            raise
+        here = request.full_path.rstrip("?") if request.method == "GET" else request.path
+        where = url_for("pages.login", next=here)
+        response = cast("Response", redirect(where, 303))
+        if error.kind == UNKNOWN_TOKEN:
+            return without_session(response, service(), request)
+        # Perhaps the session seems old only because the clock is wrong.
+        return response
+    return None
+
+
+def _private(response: Response) -> Response:
+    response.headers.setdefault("Cache-Control", "private, no-cache")
+    response.vary.update(("Accept", "Cookie"))
+    return response
+
+
+def _of_http(error: HTTPException) -> BaseResponse:
+    return _as_page(problems.of_http(error))
+
+
+def _of_exception(error: Exception) -> BaseResponse:
+    return _as_page(problems.of_exception(error))
+
+
+def _as_page(document: BaseResponse) -> BaseResponse:
+    """Show a problem document as a page in a browser; leave redirections as they are."""
+    if document.mimetype not in _MACHINE or not wants_page():
+        return document
+    told = json.loads(document.get_data())
+    shown = page(
+        "error.html",
+        document.status_code,
+        title=told["title"],
+        detail=told.get("detail"),
+        is_missing=document.status_code == _NOT_FOUND,
+        is_database=told["type"] == problems.type_of(DatabaseError.kind),
+        wait_s=document.headers.get("Retry-After"),
+    )
+    for name in ("Allow", "Retry-After", "WWW-Authenticate"):
+        if name in document.headers:
+            shown.headers[name] = document.headers[name]
+    return shown
+
+
+def _add_filters(app: Flask) -> None:
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.filters.update(
+        bandwidth=bandwidth,
+        bytes=size,
+        counted=counted,
+        digits=in_digits,
+        io_nodes=in_words,
+        percent=_percent,
+        when=_when,
+        seconds=_seconds,
+        thousands=_thousands,
+        code=_code,
+        lower_first=lambda text: text[:1].lower() + text[1:],
+        upper_first=lambda text: text[:1].upper() + text[1:],
+        program=program_of,
+        sentence=sentence,
+    )
+    app.jinja_env.tests["marked"] = lambda text: isinstance(text, Marked)
+    app.jinja_env.globals.update(
+        is_implausible=is_implausible_beside,
+        asset_url=asset_url,
+        menu=MENU,
+        keeper_state=_keeper_state,
+        database_state=_database_state,
+        not_ready=_not_ready,
+        is_importing=_is_importing,
+    )
+    app.context_processor(_of_request)
+
+
+def _of_request() -> dict[str, Any]:
+    return {"has_cookie": COOKIE in request.cookies}
+
+
+def _keeper_state() -> str:
+    """Whether decisions are stored and answers are prepared: ok, late or unseen."""
+    return service().prepared.keeper_state(time.time())
+
+
+def _database_state() -> str:
+    """Whether the keeper could use the database: ok, unavailable or unknown."""
+    return service().prepared.database_state
+
+
+def _not_ready() -> str | None:
+    """Why runs of the history may be missing, as a clause; None if none is."""
+    return service().prepared.not_ready
+
+
+def _is_importing() -> bool:
+    """Whether the demonstration's data are still being imported."""
+    return service().prepared.is_importing
+
+
+def _percent(value: float, digits: int = 0) -> str:
+    return f"{value:.{digits}%}"
+
+
+def _code(text: str) -> Markup:
+    """Mark the parts of a text between backticks as code."""
+    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.2f}"
+
+
+def _thousands(number: int) -> str:
+    return f"{number:,}"
+
+
+def _when(text: str | datetime | None) -> Markup:
+    """A time as HTML, readable for people and programs."""
+    moment = instant(text) if isinstance(text, str) else text
+    if moment is None:
+        return Markup('<span class="muted">unknown</span>')
+    shown = moment.strftime("%Y-%m-%d %H:%M")
+    return Markup('<time class="nowrap" datetime="{}">{} UTC</time>').format(
+        moment.isoformat(), shown
+    )

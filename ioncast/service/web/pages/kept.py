@@ -1,0 +1,49 @@
+"""The pages of kept results: keep a result, show it, delete it."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from flask import Blueprint, Response, redirect, request, url_for
+
+from ioncast.service.context import service
+from ioncast.service.store.kept_results import MOST_DOCUMENT_BYTES
+from ioncast.service.web.http.access import limit_client, reject_other_origins
+from ioncast.service.web.pages.frame import page
+from ioncast.service.web.pages.result_view import result_shown
+from ioncast.service.web.results import keeping
+
+# Base64 makes a document longer by a third even if it cannot be compressed.
+_MOST_FORM_BYTES = 2 * MOST_DOCUMENT_BYTES
+
+
+def register(pages: Blueprint) -> None:
+    """Add these pages to the others."""
+    pages.post("/kept")(keep)
+    pages.get("/kept/<secret>")(kept)
+    pages.post("/kept/<secret>/delete")(delete_kept)
+
+
+def keep() -> Response:
+    """Store the result in the form, and lead to its address."""
+    reject_other_origins(request)
+    limit_client(service(), request)
+    most_bytes = min(request.max_content_length or _MOST_FORM_BYTES, _MOST_FORM_BYTES)
+    request.max_content_length = request.max_form_memory_size = most_bytes
+    secret = keeping.keep(request.form.get("sealed", ""))
+    return cast("Response", redirect(url_for("pages.kept", secret=secret), 303))
+
+
+def kept(secret: str) -> Response:
+    """Show a kept result as its upload was answered."""
+    limit_client(service(), request)
+    found = keeping.kept(secret)
+    return page("predicted.html", shown=result_shown(found.result), kept=found)
+
+
+def delete_kept(secret: str) -> Response:
+    """Delete a kept result."""
+    reject_other_origins(request)
+    limit_client(service(), request)
+    keeping.forget(secret)
+    return page("kept_deleted.html")

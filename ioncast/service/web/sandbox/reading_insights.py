@@ -1,0 +1,78 @@
+"""The task that reads the logs of a run for the history: its phases, and insights into it.
+
+If the insights fail, or take too much time or memory, the run joins the history all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ioncast.advice_of_run import ADVICE_MODULES, hints_of
+from ioncast.insights.checks import record
+from ioncast.insights.checks.registry import run_checks
+from ioncast.insights.checks.values import MOST_FILES, Case, Thresholds
+from ioncast.insights.facts.file_times import file_times_of
+from ioncast.insights.facts.gathering import facts_of
+from ioncast.insights.figures.files_record import files_record, layer_times_record
+from ioncast.insights.figures.ranks_record import ranks_record
+from ioncast.insights.tables.characterising import characterised, to_record
+from ioncast.service.store.run_insights import NewInsights
+from ioncast.service.web.sandbox.child import limit_part
+from ioncast.service.web.sandbox.insight_documents import written
+from ioncast.service.web.sandbox.tasks import TraceContent, trace_content
+from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
+from predictor.what_if.attempts import Hints
+from summario.runs.hosts import job_nodes
+from summario.runs.logs_of_run import Run
+
+
+def read_logs(
+    seconds: Sequence[int], uploads: Sequence[Upload], nodes: int | None, thresholds: Thresholds
+) -> Iterator[TraceContent | NewInsights]:
+    """Read the logs of a run once; yield what the history stores, and insights, as parts.
+
+    Raises
+    ------
+    InputError
+        When a file is not a Darshan log, is damaged, or costs too much to read, or when the logs
+        are not of one run. The error names the files as the client does.
+    """
+    for_content, for_insights = seconds
+    limit_part(for_content)
+    run = run_of_uploads(uploads, ADVICE_MODULES)
+    content = trace_content(run)
+    yield content
+    limit_part(for_insights)
+    of_job = job_nodes(nodes, content.nodes)
+    made, _ = insights_of_run(run, of_job and of_job.number, thresholds)
+    yield made
+
+
+def insights_of_run(
+    run: Run, nodes: int | None, thresholds: Thresholds
+) -> tuple[NewInsights, Hints]:
+    """Characterise a run, evaluate all checks, and make hints for advice.
+
+    I01 is left out: it compares the I/O nodes of the run with a decision, which may be another one
+    when somebody reads the findings.
+    """
+    facts = facts_of(run, nodes=nodes)
+    case = Case(facts, thresholds)
+    checked = run_checks(case)
+    hints = hints_of(facts, checked, thresholds)
+    checks = record.to_record(run.name, checked, facts)
+    return written(characterised_case(case), checks, hints), hints
+
+
+def characterised_case(case: Case) -> dict[str, Any]:
+    """Describe the run with its most important files, its time by layer, and its processes."""
+    facts = case.facts
+    times = file_times_of(facts, case.shared_files)
+    return {
+        **to_record(characterised(facts)),
+        "file_count": len(facts.files),
+        "files": files_record(facts.files, times, MOST_FILES),
+        "layer_times": layer_times_record(facts.files, times),
+        "ranks": ranks_record(facts, case.ranks, case.thresholds.missing_share),
+    }

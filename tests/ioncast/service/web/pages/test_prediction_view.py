@@ -1,0 +1,309 @@
+"""Texts and rows of pages, from made-up values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ioncast.service.monitoring.decision_errors import Judged
+from ioncast.service.web.http.access import Role
+from ioncast.service.web.pages.accuracy_view import ratios
+from ioncast.service.web.pages.figures import timeline_figure
+from ioncast.service.web.pages.frame import _code, local
+from ioncast.service.web.pages.prediction_view import phase_rows, prediction_shown, said_of
+from ioncast.service.web.pages.reference import described
+from predictor.validation.against_reruns import Expected
+from summario.phases.tables import to_record
+from summario.phases.values import Part, Phase
+
+MIB = 1 << 20
+
+
+def phase(
+    moved_mib: int,
+    time_s: float,
+    *,
+    start: float = 0.0,
+    kind: str = "write",
+    elapsed_s: float | None = None,
+) -> dict[str, Any]:
+    """The record of a phase; records of older versions have no elapsed time."""
+    return to_record(
+        Phase(
+            job=1,
+            start_seconds=start,
+            end_seconds=start + time_s,
+            operation=kind,
+            rank=None,
+            processes=4,
+            nprocs=4,
+            bytes=moved_mib * MIB,
+            io_time_seconds=time_s,
+            api="POSIX",
+            requests=moved_mib,
+            spatiality="contiguous",
+            file_access="shared",
+            n_files=1,
+            mode_processes=4,
+            parts=(Part(moved_mib, moved_mib * MIB),),
+            elapsed_seconds=elapsed_s,
+        )
+    )
+
+
+def predicted(
+    *phases: tuple[dict[str, Any], float, int | None], curve: dict[int, float], decided: int | None
+) -> dict[str, Any]:
+    """A prediction: phases with their expected time and benchmark, the curve, the decision."""
+    return {
+        "curve": [
+            {
+                "io_nodes": n,
+                "bandwidth_mib_s": {"p10": v - 1, "median": v, "mean": v, "p90": v + 1},
+                "time_s": 1.0,
+                "basis": "measured",
+            }
+            for n, v in curve.items()
+        ],
+        "best": {"io_nodes": decided},
+        "decision": {"io_nodes": decided},
+        "own_run": None,
+        "phases": [
+            {
+                "phase": record,
+                "parts": record["parts"],
+                "time_s": {} if benchmark is None else {decided: time_s},
+                "match": {
+                    "kind": "unknown" if benchmark is None else "exact",
+                    "configuration_id": benchmark,
+                    "config": None if benchmark is None else "ior -w",
+                    "wanted": "ior -w",
+                    "distance": None if benchmark is None else 0.0,
+                },
+            }
+            for record, time_s, benchmark in phases
+        ],
+        "explanation": [],
+        "warnings": [],
+    }
+
+
+def test_a_user_reads_the_observed_and_the_possible_bandwidth() -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 1: 20.0, 4: 100.0}, decided=4)
+    shown = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0)
+    assert shown.headline == "4 I/O nodes"
+    assert shown.expected == (
+        "Predicted: 100 MiB/s; four of five runs should get 99 MiB/s to 101 MiB/s"
+    )
+    assert shown.said == (
+        "Measured: 40 MiB/s with direct access (mean of 2 runs).",
+        "With 4 I/O nodes it is 2.5 times as fast as with direct access, both predicted"
+        " (100 MiB/s, 40 MiB/s).",
+        "Predicted for the slowest choice, 1 I/O node: 20 MiB/s.",
+    )
+
+
+def test_the_run_in_the_log_comes_before_other_comparisons() -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 4: 100.0}, decided=4)
+    words = "the run in the log got 64 MiB/s, faster than 60% of the runs expected with 4 I/O nodes"
+    record["own_run"] = {"in_words": words}
+    first, *_ = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0).said
+    assert first == f"T{words[1:]}."
+
+
+def test_a_measured_number_is_not_compared_with_a_predicted_one() -> None:
+    """As of an application with 70.4 MiB/s measured and 62.5 predicted with 4 I/O nodes."""
+    record = predicted((phase(8, 1), 1, 1), curve={4: 62.5, 8: 73.9}, decided=8)
+    measured, compared, *_ = prediction_shown(record, {4: [70.4]}, ran_with=4).said
+    assert measured == "Measured: 70.4 MiB/s with 4 I/O nodes."
+    assert compared == (
+        "With 8 I/O nodes it is 1.2 times as fast as with 4 I/O nodes, both predicted"
+        " (73.9 MiB/s, 62.5 MiB/s)."
+    )
+
+
+def test_an_implausible_run_is_said_and_is_in_no_figure_or_mean() -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 4: 100.0}, decided=4)
+    shown = prediction_shown(record, {0: [39.0, 41.0, 584_253.0], 4: [2e3]}, ran_with=0)
+    assert shown.said[0] == "Measured: 40 MiB/s with direct access (mean of 2 runs)."
+    assert shown.said[1].startswith(
+        "Measured, but implausible: 571 GiB/s with direct access, and 1 other. More than 10 times"
+    )
+    assert shown.curve is not None
+    [runs] = [each for each in shown.curve["data"] if each["name"] == "measured runs"]
+    assert runs["y"] == [39.0, 41.0]
+    assert [[run.is_implausible for run in row.runs_mib_s] for row in shown.rows] == [
+        [False, False, True],
+        [True],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "says"),
+    [
+        (
+            99.0,
+            "4 I/O nodes and 2 I/O nodes are about as fast, both predicted (100 MiB/s, 99 MiB/s).",
+        ),
+        (
+            125.0,
+            "With 4 I/O nodes it has 80% of the bandwidth with 2 I/O nodes, both predicted"
+            " (100 MiB/s, 125 MiB/s).",
+        ),
+    ],
+)
+def test_a_small_gain_and_a_loss_have_their_own_words(before: float, says: str) -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={2: before, 4: 100.0}, decided=4)
+    assert says in prediction_shown(record, {}, ran_with=2).said
+
+
+def test_no_decision_is_named_as_no_answer() -> None:
+    shown = prediction_shown(predicted((phase(8, 1), 1, None), curve={}, decided=None), {})
+    assert (shown.headline, shown.expected) == ("No answer: the scheduler uses its default", None)
+    assert (shown.curve, shown.rows) == (None, ())
+
+
+def test_the_observed_bandwidth_contains_opens_and_closes() -> None:
+    record = predicted((phase(30, 2.0, elapsed_s=3.0), 1.0, 7), curve={4: 10.0}, decided=4)
+    [row] = prediction_shown(record, {}).matched
+    assert row.observed_mib_s == 10.0
+
+
+def test_phases_that_rest_on_one_benchmark_are_one_row() -> None:
+    often = [(phase(10, 2.0, start=4.0 * i), 1.0, 7) for i in range(9)]
+    record = predicted(
+        *often,
+        (phase(30, 1.0, kind="read"), 3.0, 8),
+        (phase(5, 1.0, kind="read"), 0, None),
+        curve={4: 10.0},
+        decided=4,
+    )
+    often_row, read, unknown = prediction_shown(record, {}).matched
+    assert often_row.numbers == "0, 1, 2, 3, 4, 5 and 3 more"
+    # The phases moved 90 MiB in 18 s; 9 s of 12 s are expected.
+    assert (often_row.observed_mib_s, often_row.expected_mib_s) == (5.0, 10.0)
+    assert often_row.share == 0.75
+    assert (read.phases, read.match.benchmark, read.share) == ((9,), 8, 0.25)
+    assert (unknown.match.word, unknown.expected_mib_s, unknown.share) == ("unknown", None, None)
+
+
+def test_the_kind_that_took_most_of_the_time_is_named() -> None:
+    record = predicted(
+        (phase(10, 1.0), 1, 7), (phase(10, 3.0, kind="read"), 1, 8), curve={4: 10.0}, decided=4
+    )
+    assert prediction_shown(record, {}).slowest == (
+        "75% of the 4 s of I/O went into one kind, read POSIX contiguous shared:"
+        " 10 requests of 1 MiB on average."
+    )
+
+
+def test_phases_that_repeat_are_named() -> None:
+    often = [(phase(10, 1.0, start=4.0 * number), 1.0, 7) for number in range(9)]
+    shown = prediction_shown(predicted(*often, curve={4: 10.0}, decided=4), {})
+    assert shown.slowest.endswith(" Phases 0 to 8: the same I/O every 4 s, 9 times.")
+
+
+def test_phases_that_cannot_be_read_do_not_repeat() -> None:
+    often = [{**phase(10, 1.0, start=4.0 * number), "n_files": -1} for number in range(3)]
+    assert "the same I/O" not in said_of(phase_rows(often))
+
+
+def test_only_the_slowest_of_thousands_of_phases_are_drawn() -> None:
+    phases = [phase(1, 1.0 if number % 2 else 2.0) for number in range(2000)]
+    [lane] = timeline_figure(phases)["data"]
+    assert lane["x"] == [2.0] * 1000
+
+
+def judged(pattern: str, observed: float, expected: float) -> Judged:
+    return Judged(
+        outcome_id=1,
+        decision_id="d",
+        system="here",
+        job_id="1",
+        started=None,
+        application_id=None,
+        executable=None,
+        user=None,
+        pattern=pattern,
+        source="history",
+        decided=4,
+        io_nodes=4,
+        observed_mib_s=observed,
+        expected=Expected(expected, expected, expected),
+        error=abs(expected - observed) / observed,
+        inside=False,
+        implausible=False,
+        regret=None,
+        reported_at="2026-11-21T04:15:02+00:00",
+    )
+
+
+def test_drift_is_drawn_as_ratios_with_a_moving_average_of_their_logarithms() -> None:
+    compared = [judged("a", 200, 100), judged("b", 50, 100), judged("a", 200, 100)]
+    points, average, *_ = ratios(compared)["data"]
+    assert (points["x"], points["y"]) == ([1, 3], [2, 2])
+    # A fifth of the newest: 2 ** 0.2, then 2 ** (0.2 + 0.8 * 0.2).
+    assert average["y"] == pytest.approx([2**0.2, 2**0.36])
+
+
+def test_code_in_a_description_is_marked_and_the_rest_is_text() -> None:
+    assert _code("send `<b>` & <i>") == "send <code>&lt;b&gt;</code> &amp; &lt;i&gt;"
+
+
+def test_a_local_address_is_kept() -> None:
+    assert local("/benchmarks/1?system=a") == "/benchmarks/1?system=a"
+
+
+DOCUMENT: dict[str, Any] = {
+    "paths": {
+        "/v1/things/{id}": {
+            "post": {
+                "operationId": "things_put",
+                "tags": ["things"],
+                "summary": "Put it.",
+                "description": "Puts it.\n\nRole: admin.",
+                "parameters": [
+                    {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
+                ],
+                "requestBody": {
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}
+                    }
+                },
+                "responses": {"200": {"description": "The answer"}},
+            }
+        }
+    },
+    "components": {
+        "schemas": {
+            "Thing": {
+                "type": "object",
+                "required": ["name", "sizes"],
+                "properties": {
+                    "name": {"type": "string", "examples": ["it's"], "description": "What it is."},
+                    "sizes": {"type": "array", "items": {"anyOf": [{"type": "integer"}]}},
+                    "left_out": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                },
+            }
+        }
+    },
+}
+
+
+def test_an_operation_is_described_with_what_it_takes_and_an_example() -> None:
+    texts: dict[str, tuple[str, Role | None]] = {"things_put": ("Puts it.", "admin")}
+    [found] = described(DOCUMENT, texts, "http://here", is_open=True)["things"]
+    assert (found.method, found.role, found.text) == ("POST", "admin", "Puts it.")
+    assert [(field.name, field.place, field.kind, field.is_required) for field in found.fields] == [
+        ("id", "path", "integer", True),
+        ("name", "body", "string", True),
+        ("sizes", "body", "list of integer", True),
+        ("left_out", "body", "string", False),
+    ]
+    assert found.curl == (
+        'curl \\\n  -H "Authorization: Bearer $IONCAST_TOKEN" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        """  -d '{"name": "it'"'"'s", "sizes": [1]}' \\\n"""
+        "  http://here/v1/things/1"
+    )
