@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from scheduler_plugin.arbiter.sharing import Arbiter, share_once, share_until_stopped
+from scheduler_plugin.arbiter.arbiter_loop import Arbiter, share_once, share_until_stopped
 from scheduler_plugin.clients import clients
 from scheduler_plugin.rounds import log_to_stderr
 from scheduler_plugin.settings import read_settings

@@ -14,8 +14,8 @@ from ioncast_base.errors import InputError
 from scheduler_plugin.arbiter.heartbeat import STOPPED_S
 from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
 from scheduler_plugin.checking.watch_and_arbiter import in_words
+from scheduler_plugin.collector.limits_file import LONGEST_BYTES
 from scheduler_plugin.settings import DarshanSettings
-from scheduler_plugin.watch.limits_file import LONGEST_BYTES
 
 _FIRST = re.compile(r"ioncast-limits\t1\t(\d{1,12})\t([^\t\n]+)\n")
 # As in ioncast.lua: the heartbeat of a stopped arbiter, and limits that are too old.

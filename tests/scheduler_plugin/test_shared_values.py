@@ -14,10 +14,10 @@ from ioncast.service.decide.questions import DecisionAnswer, Question
 from ioncast.service.settings import Settings as ServiceSettings
 from ioncast.service.web.http import fields, lists
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
+from scheduler_plugin.collector.limits_file import LONGEST_BYTES
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import LARGEST_PAGE, LOG_TIMEOUT_S, LONGEST_NAME, LONGEST_USER
 from scheduler_plugin.settings import LONGEST_PERIOD_S, LicenceSettings
-from scheduler_plugin.watch.limits_file import LONGEST_BYTES
 
 ROOM = Path(__file__).resolve().parents[2] / "scheduler_plugin"
 PLUGIN = (ROOM / "lua" / "ioncast.lua").read_text()

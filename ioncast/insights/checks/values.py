@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from ioncast.insights.facts.aggregating_ranks import Aggregators, aggregators_of
-from ioncast.insights.facts.by_rank import RankFacts, ranks_of
 from ioncast.insights.facts.collective_calls import Collectives, collectives_of
 from ioncast.insights.facts.file_times import FileTimes, file_times_of
 from ioncast.insights.facts.process_times import ProcessTimes, process_times_of
+from ioncast.insights.facts.rank_totals import RankFacts, ranks_of
 from ioncast.insights.facts.slowest_ranks import SharedFiles, shared_files_of
 from ioncast.insights.facts.values import Facts, Floats
 from ioncast_base.kinds import Api

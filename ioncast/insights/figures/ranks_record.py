@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ioncast.insights.facts.by_rank import RankFacts
 from ioncast.insights.facts.rank_times import RankSeconds, rank_seconds
+from ioncast.insights.facts.rank_totals import RankFacts
 from ioncast.insights.facts.values import Facts, Floats, Ints, Layer
 
 # More bars cannot be told apart.
@@ -25,7 +25,7 @@ def ranks_record(
     Parameters
     ----------
     ranks : RankFacts or None
-        The processes that moved bytes (`ioncast.insights.facts.by_rank.ranks_of`).
+        The processes that moved bytes (`ioncast.insights.facts.rank_totals.ranks_of`).
     most_missing : float
         The share of the time that may be in reduced records, which do not tell processes apart.
 

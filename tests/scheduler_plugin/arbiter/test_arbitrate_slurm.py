@@ -20,8 +20,8 @@ import pytest
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.running.demo_data import fill
 from ioncast.service.store.tokens import add_token
+from scheduler_plugin.arbiter.arbiter_loop import Arbiter
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
-from scheduler_plugin.arbiter.sharing import Arbiter
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings, read_settings
@@ -177,7 +177,7 @@ def test_a_slow_service_delays_only_jobs_whose_decisions_are_not_read_yet(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if each decision took longer than all of them may take.
-    monkeypatch.setattr("scheduler_plugin.arbiter.sharing._READING_S", -1.0)
+    monkeypatch.setattr("scheduler_plugin.arbiter.arbiter_loop._READING_S", -1.0)
     assert [change.job.id for change in arbiter.round(time.time())] == [jobs[1]]
     # If the released job still waits, it shares the pool with the other one now.
     assert jobs[0] in {change.job.id for change in arbiter.round(time.time())}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ioncast.insights.checks.values import MOST_RANKS, Case, Find, Finding, Result, Unknown
-from ioncast.insights.facts.by_rank import RankFacts
+from ioncast.insights.facts.rank_totals import RankFacts
 from ioncast.insights.facts.values import Floats
 
 # Of two processes, the busier one is always at the mean plus one standard deviation.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scheduler_plugin.arbiter.sharing import Arbiter
+from scheduler_plugin.arbiter.arbiter_loop import Arbiter
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings
 from scheduler_plugin.slurm import Slurm, SlurmAnswerError, SlurmUnreachableError

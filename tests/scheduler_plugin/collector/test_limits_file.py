@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ioncast_base.errors import InputError
+from scheduler_plugin.collector.limits_file import LONGEST_BYTES, LimitsFile, text_of
 from scheduler_plugin.slurm import SlurmAnswerError, SlurmError, SlurmUnreachableError
 from scheduler_plugin.slurm.licence_limits import Limits
-from scheduler_plugin.watch.limits_file import LONGEST_BYTES, LimitsFile, text_of
 
 LIMITS = Limits(
     "ionode",

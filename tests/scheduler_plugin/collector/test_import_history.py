@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from ioncast_base.errors import InputError, IoncastError
-from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
-from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
-from scheduler_plugin.watch.darshan_logs import LogFolder
-from scheduler_plugin.watch.import_history import HistoryImport
-from scheduler_plugin.watch.sending import LogSender
-from scheduler_plugin.watch.state import opened_state
-from tests.scheduler_plugin.watch import test_watching
 from tests.scheduler_plugin.watch.test_watching import (
     _HOUR_S,
     _START_S,
     _job,
     _Patient,
 )
+
+from ioncast_base.errors import InputError, IoncastError
+from scheduler_plugin.collector.darshan_logs import LogFolder
+from scheduler_plugin.collector.import_history import HistoryImport
+from scheduler_plugin.collector.sending import LogSender
+from scheduler_plugin.collector.state import opened_state
+from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
+from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
+from tests.scheduler_plugin.watch import test_watching
 from tests.support.serving import Served
 
 pytestmark = pytest.mark.serving
@@ -335,7 +335,7 @@ def test_a_slurmdbd_that_stays_away_or_is_missing_ends_the_import(past: Past) ->
 def test_slurmdbd_is_asked_for_at_most_a_day_and_for_an_hour_where_jobs_are_many(
     past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scheduler_plugin.watch.import_history._MANY_JOBS", 3)
+    monkeypatch.setattr("scheduler_plugin.collector.import_history._MANY_JOBS", 3)
     assert past.import_(_START_S - 10 * _DAY_S, _UNTIL_S)
     begins = [begin for begin, _ in past.spans]
     ends = [end for _, end in past.spans]
@@ -351,7 +351,7 @@ def test_slurmdbd_is_asked_for_at_most_a_day_and_for_an_hour_where_jobs_are_many
 
 
 def test_each_folder_is_listed_once(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scheduler_plugin.watch.import_history._RUNS_AT_ONCE", 2)
+    monkeypatch.setattr("scheduler_plugin.collector.import_history._RUNS_AT_ONCE", 2)
     listdir, listed = os.listdir, Counter[Path]()
 
     def counting(folder: Path) -> list[str]:
@@ -371,7 +371,7 @@ def test_each_folder_is_listed_once(past: Past, monkeypatch: pytest.MonkeyPatch)
 def test_the_names_of_few_folders_are_remembered(
     past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scheduler_plugin.watch.darshan_logs._MOST_NAMES", 2)
+    monkeypatch.setattr("scheduler_plugin.collector.darshan_logs._MOST_NAMES", 2)
     past.accounted.append(_job(id=45, started_s=int(_START_S - _DAY_S)))
     past.log("multiphase-ionodes0", 45, _START_S - _DAY_S)
     assert past.import_()

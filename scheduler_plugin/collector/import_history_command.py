@@ -13,15 +13,15 @@ import click
 
 from ioncast_base.errors import InputError, IoncastError
 from scheduler_plugin.clients import clients
+from scheduler_plugin.collector.darshan_logs import LogFolder
+from scheduler_plugin.collector.dry_run import DryReceiver
+from scheduler_plugin.collector.import_history import HistoryImport
+from scheduler_plugin.collector.sending import LogSender
+from scheduler_plugin.collector.state import copied_state, opened_state
+from scheduler_plugin.collector.steady_time import SteadyTime
 from scheduler_plugin.rounds import log_to_stderr
 from scheduler_plugin.service_client import LOG_TIMEOUT_S
 from scheduler_plugin.settings import DarshanSettings, read_settings
-from scheduler_plugin.watch.darshan_logs import LogFolder
-from scheduler_plugin.watch.dry_run import DryReceiver
-from scheduler_plugin.watch.import_history import HistoryImport
-from scheduler_plugin.watch.sending import LogSender
-from scheduler_plugin.watch.state import copied_state, opened_state
-from scheduler_plugin.watch.steady_time import SteadyTime
 
 _LOG = logging.getLogger("ioncast.import")
 _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])

@@ -7,11 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from scheduler_plugin.watch.state import JobRun, WatchState, opened_state
-from scheduler_plugin.watch.steady_time import SteadyTime
-from scheduler_plugin.watch.watching import Watch
-from tests.scheduler_plugin.watch import test_watching
 from tests.scheduler_plugin.watch.test_watching import (
     _HOUR_S,
     _RUNS,
@@ -20,6 +15,11 @@ from tests.scheduler_plugin.watch.test_watching import (
     _job,
     _Patient,
 )
+
+from scheduler_plugin.collector.state import JobRun, WatchState, opened_state
+from scheduler_plugin.collector.steady_time import SteadyTime
+from scheduler_plugin.collector.watching import Watch
+from tests.scheduler_plugin.watch import test_watching
 
 pytestmark = pytest.mark.serving
 

@@ -15,10 +15,10 @@ from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.times import in_utc
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import alike_first
+from scheduler_plugin.collector.darshan_logs import copied_log
+from scheduler_plugin.collector.log_queue import MOST_BYTES
+from scheduler_plugin.collector.state import Delivery, JobRun, WatchState
 from scheduler_plugin.service_client import NamedLog, RunOf, ServiceRefusedError
-from scheduler_plugin.watch.darshan_logs import copied_log
-from scheduler_plugin.watch.noting_logs import MOST_BYTES
-from scheduler_plugin.watch.state import Delivery, JobRun, WatchState
 
 _LOG = logging.getLogger("ioncast.watch")
 # Statuses that the service would give to the same log again: the log cannot be used, or it

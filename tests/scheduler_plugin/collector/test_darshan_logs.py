@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ioncast_base.errors import InputError
-from scheduler_plugin.watch.darshan_logs import LogFolder, open_log, parse_log_name
+from scheduler_plugin.collector.darshan_logs import LogFolder, open_log, parse_log_name
 
 _LAYOUT = "%Y/%-m/%-d"
 # Characters that file names may have.

@@ -21,13 +21,13 @@ from benchdb.store.database import opened_database, transaction
 from ioncast.service.store.tokens import add_token
 from ioncast_base.errors import InputError
 from ioncast_base.times import in_utc
+from scheduler_plugin.collector.darshan_logs import LogFolder
+from scheduler_plugin.collector.job_runs import io_nodes_of, job_runs
+from scheduler_plugin.collector.state import WatchState, copied_state, opened_state
+from scheduler_plugin.collector.steady_time import SteadyTime
+from scheduler_plugin.collector.watching import Watch
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
-from scheduler_plugin.watch.darshan_logs import LogFolder
-from scheduler_plugin.watch.job_runs import io_nodes_of, job_runs
-from scheduler_plugin.watch.state import WatchState, copied_state, opened_state
-from scheduler_plugin.watch.steady_time import SteadyTime
-from scheduler_plugin.watch.watching import Watch
 from tests.support.examples import examples
 from tests.support.serving import PATIENCE_S, Served, running, start, stop
 
@@ -402,7 +402,7 @@ def test_more_logs_than_a_request_may_have_are_several_runs(
     site: Site, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]
 ) -> None:
     for name, value in limit.items():
-        monkeypatch.setattr(f"scheduler_plugin.watch.noting_logs.{name}", value)
+        monkeypatch.setattr(f"scheduler_plugin.collector.log_queue.{name}", value)
     site.listed = [_job()]
     for name in _FORKED:
         site.log(name)
@@ -767,12 +767,12 @@ def test_what_is_old_is_forgotten_and_what_runs_is_not(site: Site) -> None:
 _KILLED = """
 import json, logging, os, signal, sys
 from pathlib import Path
-from scheduler_plugin.watch.darshan_logs import LogFolder
+from scheduler_plugin.collector.darshan_logs import LogFolder
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.slurm import Job
-from scheduler_plugin.watch.state import opened_state
-from scheduler_plugin.watch.steady_time import SteadyTime
-from scheduler_plugin.watch.watching import Watch
+from scheduler_plugin.collector.state import opened_state
+from scheduler_plugin.collector.steady_time import SteadyTime
+from scheduler_plugin.collector.watching import Watch
 
 logging.disable()
 told = json.load(sys.stdin)

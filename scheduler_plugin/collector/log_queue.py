@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from scheduler_plugin.watch.darshan_logs import LogFolder
-from scheduler_plugin.watch.state import JobRun, Kind, WatchState
+from scheduler_plugin.collector.darshan_logs import LogFolder
+from scheduler_plugin.collector.state import JobRun, Kind, WatchState
 
 # The service accepts more logs and, by default, more bytes.
 _MOST_LOGS = 900

@@ -10,19 +10,19 @@ from functools import partial
 import click
 
 from scheduler_plugin.clients import clients
+from scheduler_plugin.collector.darshan_logs import LogFolder
+from scheduler_plugin.collector.dry_run import DryReceiver
+from scheduler_plugin.collector.exporting import Exporter
+from scheduler_plugin.collector.limits_file import LimitsFile
+from scheduler_plugin.collector.plugin_log import PluginLog
+from scheduler_plugin.collector.state import copied_state, opened_state
+from scheduler_plugin.collector.watching import Watch
 from scheduler_plugin.metrics_file import MetricsFile
 from scheduler_plugin.rounds import ended_by_signals, log_to_stderr, repeat
 from scheduler_plugin.service_client import LOG_TIMEOUT_S
 from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.token_files import token_ends_s
-from scheduler_plugin.watch.darshan_logs import LogFolder
-from scheduler_plugin.watch.dry_run import DryReceiver
-from scheduler_plugin.watch.exporting import Exporter
-from scheduler_plugin.watch.limits_file import LimitsFile
-from scheduler_plugin.watch.plugin_log import PluginLog
-from scheduler_plugin.watch.state import copied_state, opened_state
-from scheduler_plugin.watch.watching import Watch
 
 _LOG = logging.getLogger("ioncast.watch")
 

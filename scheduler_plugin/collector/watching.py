@@ -6,15 +6,15 @@ import logging
 from collections import Counter
 
 from ioncast_base.errors import InputError
+from scheduler_plugin.collector.darshan_logs import LogFolder
+from scheduler_plugin.collector.exporting import Exporter
+from scheduler_plugin.collector.job_poller import JobFollower, SlurmJobs
+from scheduler_plugin.collector.limits_file import LimitsFile
+from scheduler_plugin.collector.log_queue import note_logs
+from scheduler_plugin.collector.sending import LogSender, Receiver, counted, summary
+from scheduler_plugin.collector.state import JobRun, WatchState
+from scheduler_plugin.collector.steady_time import SteadyTime
 from scheduler_plugin.rounds import Failures
-from scheduler_plugin.watch.darshan_logs import LogFolder
-from scheduler_plugin.watch.exporting import Exporter
-from scheduler_plugin.watch.following import JobFollower, SlurmJobs
-from scheduler_plugin.watch.limits_file import LimitsFile
-from scheduler_plugin.watch.noting_logs import note_logs
-from scheduler_plugin.watch.sending import LogSender, Receiver, counted, summary
-from scheduler_plugin.watch.state import JobRun, WatchState
-from scheduler_plugin.watch.steady_time import SteadyTime
 
 _LOG = logging.getLogger("ioncast.watch")
 _KEPT_S = 28 * 86_400.0

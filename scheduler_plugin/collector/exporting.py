@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from scheduler_plugin.collector.plugin_log import PluginLog
 from scheduler_plugin.metrics_file import MetricsFile, common_metrics
 from scheduler_plugin.rounds import Failures
-from scheduler_plugin.watch.plugin_log import PluginLog
 
 
 class Exporter:

@@ -21,7 +21,7 @@ import pytest
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.store.tokens import add_token
 from ioncast_base.times import in_utc
-from scheduler_plugin.watch.state import copied_state
+from scheduler_plugin.collector.state import copied_state
 from tests.support.command import killed_at_the_end
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import (

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TypeVar
 
+from scheduler_plugin.collector.state import JobRun
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.slurm import Job, licence_count
-from scheduler_plugin.watch.state import JobRun
 
 _Value = TypeVar("_Value")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.applications.darshan_writer import Dxt, Heatmap
-from ioncast.insights.facts.by_rank import RankFacts, ranks_of
+from ioncast.insights.facts.rank_totals import RankFacts, ranks_of
 from tests.support.checking import facts_in
 from tests.support.log_bytes import dxt_bytes, heatmap_bytes
 from tests.support.records import (

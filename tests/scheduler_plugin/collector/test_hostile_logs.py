@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from scheduler_plugin.service_client import NamedLog, RunOf
-from scheduler_plugin.watch.darshan_logs import copied_log
-from scheduler_plugin.watch.sending import in_turns
-from scheduler_plugin.watch.state import opened_state
-from tests.scheduler_plugin.watch import test_import_history, test_watching
 from tests.scheduler_plugin.watch.test_import_history import Past
 from tests.scheduler_plugin.watch.test_watching import _FORKED, Site, _job, _Patient
+
+from scheduler_plugin.collector.darshan_logs import copied_log
+from scheduler_plugin.collector.sending import in_turns
+from scheduler_plugin.collector.state import opened_state
+from scheduler_plugin.service_client import NamedLog, RunOf
+from tests.scheduler_plugin.watch import test_import_history, test_watching
 
 pytestmark = pytest.mark.serving
 
@@ -192,7 +192,7 @@ def test_logs_that_grew_are_sent_by_themselves(site: Site, monkeypatch: pytest.M
 
     site.listed = [_job()]
     most_bytes = max(site.log(name).stat().st_size for name in _FORKED)
-    monkeypatch.setattr("scheduler_plugin.watch.sending.MOST_BYTES", most_bytes)
+    monkeypatch.setattr("scheduler_plugin.collector.sending.MOST_BYTES", most_bytes)
     with (
         opened_state(str(site.folder / "watch.sqlite")) as state,
         Counting(site.served.url, lambda: site.token) as service,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ioncast_base.errors import InputError
-from scheduler_plugin.watch import plugin_log
-from scheduler_plugin.watch.plugin_log import PluginLog
+from scheduler_plugin.collector import plugin_log
+from scheduler_plugin.collector.plugin_log import PluginLog
 
 # As slurmctld 22.05 writes them.
 LINE = (

@@ -12,13 +12,13 @@ from typing import Protocol, TypeVar
 import humanize
 
 from ioncast_base.errors import InputError, IoncastError
+from scheduler_plugin.collector.darshan_logs import LogFolder
+from scheduler_plugin.collector.job_runs import job_runs
+from scheduler_plugin.collector.log_queue import note_logs
+from scheduler_plugin.collector.sending import LogSender, counted, summary
+from scheduler_plugin.collector.state import JobRun, WatchState
 from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
 from scheduler_plugin.slurm import Job, SlurmUnreachableError
-from scheduler_plugin.watch.darshan_logs import LogFolder
-from scheduler_plugin.watch.job_runs import job_runs
-from scheduler_plugin.watch.noting_logs import note_logs
-from scheduler_plugin.watch.sending import LogSender, counted, summary
-from scheduler_plugin.watch.state import JobRun, WatchState
 
 _LOG = logging.getLogger("ioncast.import")
 _Result = TypeVar("_Result")

@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
+from scheduler_plugin.collector.darshan_logs import CLOCKS_S
+from scheduler_plugin.collector.job_runs import job_runs
+from scheduler_plugin.collector.state import JobRun, WatchState
 from scheduler_plugin.rounds import Failures
 from scheduler_plugin.slurm import Job, SlurmAnswerError
-from scheduler_plugin.watch.darshan_logs import CLOCKS_S
-from scheduler_plugin.watch.job_runs import job_runs
-from scheduler_plugin.watch.state import JobRun, WatchState
 
 _LOG = logging.getLogger("ioncast.watch")
 # If slurm.conf's MinJobAge is longer than three rounds, slurmctld still knows every job that ended
