@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
 QUICKLY := -m "not service and not slow"
 
-.PHONY: demo test quick coverage nightly matrix lint map clean
+.PHONY: demo test quick coverage nightly matrix lint tables clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m experiments.demo
@@ -47,10 +47,8 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Write docs/map.md from the first lines of docstrings, docs/checks.md and its sample of settings from the words of
-# the checks, and the tables of promises from docs/promises.toml. It also solves a conflict in docs/map.md.
-map: $(VENV)/bin/python
-	$(BIN)/python docs/make_map.py
+# Write docs/checks.md and its sample of settings from the words of the checks, and the tables of promises.
+tables: $(VENV)/bin/python
 	$(BIN)/python docs/make_checks.py
 	$(BIN)/python docs/make_promises.py
 

@@ -28,9 +28,8 @@ PACKAGES = (
     *("benchdb", "ioncast", "ioncast_base", "ior_configs"),
     *("predictor", "scheduler_plugin", "summario"),
 )
-# A part of a document between these marks, or a whole file, that a program writes.
-GENERATED = re.compile(r"<!-- (\w[\w ]*): made by make map -->.*?<!-- end of \1 -->", re.DOTALL)
-GENERATED_FILES = ("docs/map.md",)
+# A part of a document between these marks, that a program writes.
+GENERATED = re.compile(r"<!-- [^\n]*: made by make tables -->.*?<!-- end", re.DOTALL)
 _LAYOUT = {
     *(tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT),
     *(tokenize.ENCODING, tokenize.ENDMARKER),
@@ -134,9 +133,8 @@ def repeated_classes(trees: dict[Path, ast.Module]) -> dict[str, int]:
 
 def markdown(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*.md")):
-        relative = path.relative_to(folder)
-        is_hidden = any(part.startswith(".") for part in relative.parts)
-        if not is_hidden and relative.as_posix() not in GENERATED_FILES:
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if not is_hidden:
             yield GENERATED.sub("", path.read_text(encoding="utf-8"))
 
 

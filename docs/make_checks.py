@@ -1,6 +1,6 @@
 """Writes the tables of docs/checks.md from the words of the checks, and the sample of settings.
 
-`make map` runs it. The words are in ioncast/insights/checks/, and those of the settings in the
+`make tables` runs it. The words are in ioncast/insights/checks/, and those of the settings in the
 docstring of `Thresholds`.
 """
 
@@ -92,7 +92,7 @@ def page() -> str:
         "settings": f"```toml\n{sample()}```\n",
     }
     for name, part in parts.items():
-        begin, end = f"<!-- {name}: made by make map -->\n", f"<!-- end of {name} -->"
+        begin, end = f"<!-- {name}: made by make tables -->\n", f"<!-- end of {name} -->"
         before, after = text.split(begin)[0], text.split(end)[1]
         text = f"{before}{begin}{part}{end}{after}"
     return text
@@ -105,7 +105,7 @@ def main() -> None:
         if sys.argv[1:] != ["--check"]:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:
-            sys.exit(f"{path.name} is not current (or has a conflict): run `make map`")
+            sys.exit(f"{path.name} is not current (or has a conflict): run `make tables`")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Writes the tables of promises in docs/service.md and docs/slurm.md from docs/promises.toml.
 
-`make map` runs it.
+`make tables` runs it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def page(name: str) -> str:
     promises = tomllib.loads((DOCS / "promises.toml").read_text(encoding="utf-8"))
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     for each in TABLES[name]:
-        begin, end = f"<!-- promises ({each}): made by make map -->\n", f"<!-- end ({each}) -->"
+        begin, end = f"<!-- promises ({each}): made by make tables -->\n", f"<!-- end ({each}) -->"
         before, after = text.split(begin)[0], text.split(end)[1]
         lines = "\n".join([*table(promises[each], COLUMNS[each]), ""])
         text = f"{before}{begin}{lines}{end}{after}"
@@ -53,7 +53,7 @@ def main() -> None:
         if sys.argv[1:] != ["--check"]:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:
-            sys.exit(f"{path.name} is not current (or has a conflict): run `make map`")
+            sys.exit(f"{path.name} is not current (or has a conflict): run `make tables`")
 
 
 if __name__ == "__main__":

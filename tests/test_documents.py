@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,14 +10,16 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "benchmarks/*.md", "experiments/**/*.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "[!.]*/README.md",
+        "ioncast/*/README.md",
+        "experiments/*/*.md",
+    )
     for path in PROJECT.glob(pattern)
 )
-DESIGN = (PROJECT / "docs/design.md").read_text(encoding="utf-8")
-# How a symbol is defined in Python and in Lua; a setting of the plugin is a field of a table.
-DEFINED = (
-    r"^(?:class|def|local function) {0}\b|^{0}(?:: [^=]+)? = |^local {0} = |^    {0} = setting\("
-)
+ROOMS = [path for path in DOCUMENTS if "| to find | look into |" in path.read_text("utf-8")]
 
 
 def name_of(path: Path) -> str:
@@ -50,49 +50,44 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(found), target
 
 
-def where_to_find() -> dict[str, str]:
-    """The rules of docs/design.md, with the cell that names their code."""
-    section = DESIGN.split("## Where to find\n", 1)[1].split("\n## ", 1)[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
-    return {row[0]: row[1] for row in rows[2:]}
-
-
-RULES = where_to_find()
+def where_to_find(room: Path) -> dict[str, str]:
+    """The table of a room's README: files by behaviour."""
+    table = room.read_text("utf-8").split("| to find | look into |\n", 1)[1].split("\n\n", 1)[0]
+    return dict(line.strip("| ").split(" | ") for line in table.splitlines()[1:])
 
 
 @pytest.mark.parametrize(
-    "rule",
+    ("behaviour", "file"),
     [
-        "spatiality threshold",
-        "outlier rule",
-        "calibration of intervals",
-        "drift alarm",
-        "tolerance",
-        "same application",
-        "deadline of the scheduler",
-        "damaged logs",
-        "choice of an importer",
-        "right to write",
-        "decisions after a kill",
-        "held jobs",
+        ("tolerance", "predictor/curve/decision.py"),
+        ("fsync", "summario/requests/fsyncs.py"),
+        ("release of held jobs", "scheduler_plugin/arbiter/arbitration.py"),
+        ("IOR's JSON", "ior_configs/outputs.py"),
+        ("whether a token is valid", "ioncast/service/web/http/access.py"),
+        ("50 ms", "scheduler_plugin/lua/ioncast.lua"),
+        ("calibration of intervals", "predictor/model/fitting.py"),
+        ("ranking of causes", "ioncast/insights/checks/stakes.py"),
+        ("retention", "ioncast/service/store/expiring.py"),
+        ("limits of decompression", "summario/reading/inflate.py"),
+        ("I/O nodes of a job", "scheduler_plugin/slurm/licences.py"),
+        ("nearest benchmark", "predictor/matching/nearest.py"),
     ],
 )
-def test_a_rule_is_found_in_two_steps_from_the_readme(rule: str) -> None:
-    assert "(docs/design.md#where-to-find)" in (PROJECT / "README.md").read_text(encoding="utf-8")
-    assert re.search(r"`\w+`.*? in \[", RULES[rule])
+def test_a_behaviour_is_found_in_two_steps_from_the_readme(behaviour: str, file: str) -> None:
+    [room] = [room for room in ROOMS if any(behaviour in row for row in where_to_find(room))]
+    [row] = [row for row in where_to_find(room) if behaviour in row]
+    assert f"({name_of(room)})" in (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert (
+        f"`{Path(file).relative_to(room.parent.relative_to(PROJECT))}`" in where_to_find(room)[row]
+    )
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_code_of_a_rule_is_in_the_file_that_is_named(rule: str) -> None:
-    places = re.findall(r"([^\[\]]*?) in \[([\w.]+)\]\(\.\./([\w./]+)\)", RULES[rule])
-    assert places
-    for words, name, path in places:
-        assert Path(path).name == name
-        text = (PROJECT / path).read_text(encoding="utf-8")
-        symbols = re.findall(r"`(\w+)`", words)
-        assert symbols, rule
-        for symbol in symbols:
-            assert re.search(DEFINED.format(symbol), text, re.MULTILINE), f"{symbol} in {path}"
+@pytest.mark.parametrize("room", ROOMS, ids=name_of)
+def test_the_files_that_a_room_names_exist(room: Path) -> None:
+    for names in where_to_find(room).values():
+        paths = re.findall(r"`([\w/.*]+[./][\w*/]*)`", names)
+        assert paths
+        assert [path for path in paths if not list(room.parent.glob(path))] == []
 
 
 def test_the_tests_and_names_of_the_recipes_exist() -> None:
@@ -106,13 +101,6 @@ def test_the_tests_and_names_of_the_recipes_exist() -> None:
         assert [name for name in names if name not in text] == []
 
 
-def test_the_map_is_current() -> None:
-    program = [sys.executable, PROJECT / "docs/make_map.py", "--check"]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.fail(done.stderr.strip(), pytrace=False)
-
-
 # docs/words.md has another word for each of these.
 NEVER = re.compile(
     r"(?<![\w/.-])(?:IONs?|forwarders?|IO[ -]nodes?|PFS|throughput|forecasts?|optimum"
@@ -124,11 +112,11 @@ NEVER = re.compile(
 # Documents of benchmarks/ and experiments/ quote the output of programs.
 @pytest.mark.parametrize(
     "path",
-    [path for path in DOCUMENTS if path.parent.name in (PROJECT.name, "docs")],
+    [path for path in DOCUMENTS if {"benchmarks", "experiments"}.isdisjoint(path.parts)],
     ids=name_of,
 )
 def test_a_document_uses_the_words_of_the_project(path: Path) -> None:
-    if path.name in ("words.md", "map.md"):
+    if path.name == "words.md":
         return
     # Code, links and quoted words keep their own names.
     text = re.sub(

@@ -20,13 +20,13 @@ PACKAGES = (
 
 
 def files_of(folder: Path) -> set[str]:
-    """List all files of the packages, also in linked folders."""
+    """List all files of the packages but READMEs, also in linked folders."""
     return {
         os.path.relpath(Path(place, name), folder)
         for package in PACKAGES
         for place, _, names in os.walk(folder / package, followlinks=True)
         for name in names
-        if "__pycache__" not in place
+        if "__pycache__" not in place and name != "README.md"
     }
 
 
