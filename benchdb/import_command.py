@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 
 from benchdb.measurements.file_imports import (
     EXPORT,
-    Counts,
     ExportFile,
+    ImportCounts,
     MeasurementsFile,
     StoredFile,
     read_file,
@@ -154,7 +154,7 @@ def _result(file: StoredFile, system: str | None) -> str:
     return line + _reservations(file.stored)
 
 
-def _reservations(stored: Counts) -> str:
+def _reservations(stored: ImportCounts) -> str:
     line = f", {stored.set_apart} of them set apart and not used" if stored.set_apart else ""
     if stored.lacks_tasks:
         line += "; the number of processes is unknown (see --tasks), so no match can be exact"

@@ -36,7 +36,7 @@ from experiments.datasets import read as read_data_set
 from experiments.evaluation import named_curves
 from experiments.shipped import TESTBED
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 
 TARGET = 0.15
 FOLDS = 10
@@ -80,7 +80,7 @@ def in_folds(curves: Sequence[Curve], fold: int) -> list[Judged]:
     hidden = {curves[i].id for i in order[fold::FOLDS]}
     rest = tuple(curve for curve in curves if curve.id not in hidden)
     with threadpool_limits(1):
-        knowledge = Knowledge(rest, fit_model(rest))
+        knowledge = SystemModel(rest, fit_model(rest))
         return [
             judge("MareNostrum 4", HIDDEN[lost], pair, knowledge)
             for pair in pairs(curves)

@@ -36,7 +36,7 @@ from benchdb.store.database import reading
 from experiments.scheduling.simple_rules import best, equal, static
 from ioncast_base.knapsack import JobCurve, allocate
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 
 PACKAGES = ("ioncast", "scipy", "numpy")
 SYSTEM = "MareNostrum 4"
@@ -154,7 +154,7 @@ def predicted_patterns(known: Sequence[Curve]) -> Iterator[Pattern]:
     for fold in range(FOLDS):
         members = [known[i] for i in order[fold::FOLDS]]
         others = tuple(curve for curve in known if curve not in members)
-        knowledge = Knowledge(others, fit_model(others))
+        knowledge = SystemModel(others, fit_model(others))
         for curve in members:
             true = {n: fmean(values) for n, values in curve.bandwidths_mib_s.items()}
             yield Pattern(
@@ -162,12 +162,12 @@ def predicted_patterns(known: Sequence[Curve]) -> Iterator[Pattern]:
                 direct_mib_s=true[0],
                 true=true,
                 predicted=only(means_of(curve, knowledge), true),
-                nearest=only(means_of(curve, Knowledge(others)), true),
+                nearest=only(means_of(curve, SystemModel(others)), true),
             )
         say(f"fold {fold + 1} of {FOLDS} predicted")
 
 
-def means_of(curve: Curve, knowledge: Knowledge) -> Numbers:
+def means_of(curve: Curve, knowledge: SystemModel) -> Numbers:
     forecast = ask(curve, knowledge)
     return forecast.means if forecast else {}
 

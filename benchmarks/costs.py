@@ -17,7 +17,7 @@ from benchdb.measurements.curves import Curve
 from experiments.held_back import phase_of
 from predictor.curve.prediction import predict
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 
 MEASUREMENTS_TO_FIT = 5_000
 MEASUREMENTS_IN_DATABASE = 1_000_000
@@ -53,7 +53,7 @@ def measure_costs(known: Sequence[Curve]) -> Costs:
     start = time.perf_counter()
     model = fit_model(enough)
     fit_seconds = time.perf_counter() - start
-    times = prediction_times(known, Knowledge(tuple(known), model))
+    times = prediction_times(known, SystemModel(tuple(known), model))
     imported, asked = peaks_mib()
     return Costs(
         measurements=count(enough),
@@ -77,7 +77,7 @@ def enlarged(known: Sequence[Curve]) -> list[Curve]:
     return found
 
 
-def prediction_times(known: Sequence[Curve], knowledge: Knowledge) -> list[float]:
+def prediction_times(known: Sequence[Curve], knowledge: SystemModel) -> list[float]:
     """Sorted seconds of predictions for different applications; the first one is left out."""
     chance = Random(SEED)  # noqa: S311
     seconds = []

@@ -146,14 +146,14 @@ def commands_and_settings(folder: Path) -> tuple[int, int]:
     """Count the commands that do something, and the keys of all files of settings."""
     sys.path.insert(0, str(folder))
     from ioncast.cli import cli  # noqa: PLC0415
-    from ioncast_base.toml_files import Table  # noqa: PLC0415
+    from ioncast_base.toml_files import TomlTable  # noqa: PLC0415
 
     for package in (*PACKAGES, "experiments"):
         for module in pkgutil.walk_packages([str(folder / package)], f"{package}."):
             if "migrations" not in module.name and not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     fields: defaultdict[str, set[str]] = defaultdict(set)
-    tables = list(Table.__subclasses__())
+    tables = list(TomlTable.__subclasses__())
     for table in tables:
         tables += table.__subclasses__()
         fields[f"{table.__module__}.{table.__name__}"] |= set(table.model_fields)

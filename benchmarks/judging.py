@@ -14,7 +14,7 @@ from scipy.stats import bootstrap
 from benchdb.measurements.cells import bimodal
 from ior_configs import IorConfig
 from predictor.curve.decision import fewest_near_best
-from predictor.curve.prediction import Policy, Prediction
+from predictor.curve.prediction import DecisionRules, Prediction
 from predictor.validation.against_reruns import Reruns, error, mean_of_cells
 
 RESAMPLES = 1_000
@@ -189,13 +189,13 @@ def predicted(prediction: Prediction) -> Forecast | None:
     if prediction.best.io_nodes is None:
         return None
     decide = prediction.choice.decide
-    answers = {default: decide(Policy(default=default)) for default in DEFAULTS}
+    answers = {default: decide(DecisionRules(default=default)) for default in DEFAULTS}
     points = {point.io_nodes: point.bandwidth_mib_s for point in prediction.curve}
     return Forecast(
         means={n: point.mean for n, point in points.items()},
         intervals={n: (point.p10, point.p90) for n, point in points.items()},
         best=prediction.best.io_nodes,
-        decision=decide(Policy(min_confidence=0)).io_nodes,
+        decision=decide(DecisionRules(min_confidence=0)).io_nodes,
         site_answers={
             default: SiteAnswer(answer.io_nodes, answer.source == "default")
             for default, answer in answers.items()

@@ -35,8 +35,8 @@ from experiments.held_back import phase_of
 from experiments.own_past import knowledge_of
 from predictor.curve.prediction import EarlierRun, Prediction, predict, predict_together
 from predictor.model.fitting import fit_model
-from predictor.model.posterior import Belief, Outcome, Scatter, fitted, posterior
-from predictor.model.system_model import Knowledge
+from predictor.model.posterior import Belief, ObservedBandwidth, Scatter, fitted, posterior
+from predictor.model.system_model import SystemModel
 from predictor.model.trying import Trial, worth_trying
 from summario.phases.values import Phase
 
@@ -61,7 +61,7 @@ class Case:
         Its name, and whether it is of the demonstration, another application or a hidden pattern.
     phases : sequence of Phase
         Its phases.
-    knowledge : Knowledge
+    knowledge : SystemModel
         The benchmarks that are known of its system.
     nodes : int
         Its compute nodes.
@@ -72,7 +72,7 @@ class Case:
     name: str
     group: str
     phases: Sequence[Phase]
-    knowledge: Knowledge
+    knowledge: SystemModel
     nodes: int
     runs: Mapping[int, Sequence[float]]
 
@@ -154,7 +154,7 @@ def cases() -> Iterator[Case]:
 
 
 def hidden(name: str, curve: Curve, rest: tuple[Curve, ...], nodes: int) -> Case:
-    known = Knowledge(rest, fit_model(rest))
+    known = SystemModel(rest, fit_model(rest))
     phases = [phase_of(curve.config)]
     return Case(name, "hidden patterns", phases, known, nodes, curve.bandwidths_mib_s)
 
@@ -252,7 +252,7 @@ def judged_of(runs: Sequence[tuple[float, float]], level: float) -> Iterator[Jud
     prior = Belief(np.array([level]), np.array([[UNMEASURED]]))
     for place in range(1, len(runs)):
         past, (day, got) = runs[max(0, place - MOST) : place], runs[place]
-        outcomes = [Outcome(0, math.log(speed), when) for when, speed in past]
+        outcomes = [ObservedBandwidth(0, math.log(speed), when) for when, speed in past]
         scatter = fitted(prior, outcomes, Scatter(np.array([SCATTER])))
         after = posterior(prior, outcomes, scatter, day)
         expected = float(after.mean[0])
@@ -333,7 +333,7 @@ def another_size(patterns: Sequence[Curve]) -> None:
     for fold in range(10):
         unseen = list(kinds.values())[fold::10]
         rest = tuple(one for one in patterns if not any(one in kind for kind in unseen))
-        known = Knowledge(rest, fit_model(rest))
+        known = SystemModel(rest, fit_model(rest))
         for ran, asked in (pair for kind in unseen for pair in permutations(kind, 2)):
             if max(processes(ran), processes(asked)) > 2 * min(processes(ran), processes(asked)):
                 continue
@@ -367,7 +367,7 @@ def no_benchmark(patterns: Sequence[Curve], seeds: int) -> None:
             "",
             "",
             [phase_of(curve.config)],
-            Knowledge(rest),
+            SystemModel(rest),
             curve.config.nodes or 0,
             curve.bandwidths_mib_s,
         )

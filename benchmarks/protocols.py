@@ -25,7 +25,7 @@ from ioncast_base.wording import in_words
 from ior_configs import IorConfig
 from predictor.curve.prediction import predict
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from predictor.validation.against_reruns import Reruns, mean_of_cells
 
 MODEL = "ioncast"
@@ -55,18 +55,18 @@ Case = tuple[str, Judged]
 def few_repetitions(curves: Sequence[Curve], seed: int, side: int) -> Iterator[Case]:
     """Predict one half of the repetitions from the other."""
     known, held_back = _halves(curves, seed, side)
-    knowledge = Knowledge(known, fit_model(known))
+    knowledge = SystemModel(known, fit_model(known))
     for curve in known:
         config, runs = curve.config, held_back[curve.config]
         yield MODEL, judge(config, ask(curve, knowledge), runs)
-        yield NEAREST, judge(config, ask(curve, Knowledge(known)), runs)
+        yield NEAREST, judge(config, ask(curve, SystemModel(known)), runs)
         yield MEAN, judge(config, of_means(mean_of_cells(curve.bandwidths_mib_s)), runs)
 
 
 def known_applications(curves: Sequence[Curve], seed: int, side: int) -> Iterator[Case]:
     """Predict applications of one half of the repetitions from the other half."""
     known, held_back = _halves(curves, seed, side)
-    knowledge = Knowledge(known, fit_model(known))
+    knowledge = SystemModel(known, fit_model(known))
     yield from _applications(held_back, knowledge, SEED + 2 * seed + side)
 
 
@@ -106,14 +106,14 @@ def by_other_model(curves: Sequence[Curve], of_other_system: Sequence[Curve]) ->
     model = fit_model(of_other_system)
     for curve in curves:
         rest = tuple(other for other in curves if other is not curve)
-        forecast = ask(curve, Knowledge(rest, model))
+        forecast = ask(curve, SystemModel(rest, model))
         yield OTHER_MODEL, judge(curve.config, forecast, curve.bandwidths_mib_s)
 
 
 def elsewhere(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iterator[Case]:
     """Predict each pattern by another system's model, and by all sets of 1 to 3 cells."""
     model = fit_model(of_other_system)
-    whole = Knowledge(tuple(of_other_system), model)
+    whole = SystemModel(tuple(of_other_system), model)
     for curve in curves:
         config, runs = curve.config, curve.bandwidths_mib_s
         yield "no cell", judge(config, ask(curve, whole), runs)
@@ -124,7 +124,7 @@ def elsewhere(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iter
         for count in (1, 2, 3):
             for cells in combinations(runs, count):
                 few = replace(curve, bandwidths_mib_s={n: runs[n] for n in cells})
-                forecast = ask(curve, Knowledge((*unlike, few), model))
+                forecast = ask(curve, SystemModel((*unlike, few), model))
                 way = f"{count} cell{'s' * (count > 1)}"
                 yield way, judge(config, forecast, runs, only=runs.keys() - cells)
 
@@ -147,7 +147,7 @@ def numbers_left_out(
         replace(curve, bandwidths_mib_s=_others(curve.bandwidths_mib_s, n))
         for curve, n in zip(curves, left_out, strict=True)
     )
-    knowledge = Knowledge(rest, fit_model(rest))
+    knowledge = SystemModel(rest, fit_model(rest))
     for curve, known, n in zip(curves, rest, left_out, strict=True):
         config, runs = curve.config, curve.bandwidths_mib_s
         means = interpolated(mean_of_cells(known.bandwidths_mib_s), n)
@@ -180,7 +180,7 @@ def of_study(folder: Path, others: Sequence[Path]) -> Iterator[Case]:
 
 
 def ask(
-    curve: Curve, knowledge: Knowledge, *, past: tuple[int, float] | None = None
+    curve: Curve, knowledge: SystemModel, *, past: tuple[int, float] | None = None
 ) -> Forecast | None:
     """The forecast for an application with the I/O of a curve's configuration.
 
@@ -205,10 +205,10 @@ def at(way: str, io_nodes: int) -> str:
     return f"{way}, at {io_nodes}"
 
 
-def _without(curves: Sequence[Curve], left_out: Collection[int]) -> tuple[list[Curve], Knowledge]:
+def _without(curves: Sequence[Curve], left_out: Collection[int]) -> tuple[list[Curve], SystemModel]:
     """Split patterns into those left out, and the knowledge of the others."""
     others = tuple(curve for i, curve in enumerate(curves) if i not in left_out)
-    return [curves[i] for i in left_out], Knowledge(others, fit_model(others))
+    return [curves[i] for i in left_out], SystemModel(others, fit_model(others))
 
 
 def _others(cells: Reruns, io_nodes: int) -> dict[int, tuple[float, ...]]:
@@ -241,7 +241,7 @@ def _by_others(members: Sequence[Curve], rest: tuple[Curve, ...]) -> Iterator[Ca
     estimators = fitted(rest)
     for curve in members:
         config, runs = curve.config, curve.bandwidths_mib_s
-        yield NEAREST, judge(config, ask(curve, Knowledge(rest)), runs)
+        yield NEAREST, judge(config, ask(curve, SystemModel(rest)), runs)
         for name, estimator in estimators.items():
             yield name, judge(config, of_means(means_of(estimator, curve, tuple(runs))), runs)
 
@@ -255,7 +255,7 @@ def _without_predicting(curve: Curve) -> Iterator[Case]:
         yield f"always {n} I/O nodes", judge(config, Forecast(means, {}, n, n), runs, only=())
 
 
-def _by_past(curve: Curve, knowledge: Knowledge) -> Iterator[Case]:
+def _by_past(curve: Curve, knowledge: SystemModel) -> Iterator[Case]:
     """Predict with each run as the application's earlier run; its own cell is left out."""
     config, runs = curve.config, curve.bandwidths_mib_s
     plain = ask(curve, knowledge)
@@ -274,7 +274,7 @@ def _by_past(curve: Curve, knowledge: Knowledge) -> Iterator[Case]:
 
 
 def _applications(
-    held_back: Mapping[IorConfig, Reruns], knowledge: Knowledge, seed: int
+    held_back: Mapping[IorConfig, Reruns], knowledge: SystemModel, seed: int
 ) -> Iterator[Case]:
     """Judge applications of random phases; their runs are composed of held-back repetitions."""
     chance = Random(seed)  # noqa: S311

@@ -11,9 +11,9 @@ from statistics import fmean, stdev
 from benchdb.measurements.curves import Curve
 from experiments.held_back import phase_of
 from ior_configs import IorConfig
-from predictor.curve.asking import Asked
+from predictor.curve.asking import PredictionRequest
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from predictor.what_if.advising import try_all
 from predictor.what_if.attempts import Attempt, Hints
 from predictor.what_if.gains import Span, decided
@@ -146,7 +146,7 @@ def left_out(system: str, curves: Sequence[Curve]) -> Iterator[Judged]:
             (BOTH, [pair.today, pair.changed]),
         ):
             rest = tuple(curve for curve in curves if curve not in curves_hidden)
-            yield judge(system, hidden, pair, Knowledge(rest, fit_model(rest)))
+            yield judge(system, hidden, pair, SystemModel(rest, fit_model(rest)))
 
 
 def halves(system: str, curves: Sequence[Curve]) -> Iterator[Judged]:
@@ -160,17 +160,17 @@ def halves(system: str, curves: Sequence[Curve]) -> Iterator[Judged]:
             known[curve.id] = replace(curve, bandwidths_mib_s=halved)
             rest[curve.id] = replace(curve, bandwidths_mib_s=others)
         own = tuple(known.values())
-        knowledge = Knowledge(own, fit_model(own))
+        knowledge = SystemModel(own, fit_model(own))
         for pair in pairs(curves):
             held_back = Pair(pair.change, rest[pair.today.id], rest[pair.changed.id])
             yield judge(system, MEASURED, held_back, knowledge)
 
 
-def judge(system: str, hidden: str, pair: Pair, knowledge: Knowledge) -> Judged:
+def judge(system: str, hidden: str, pair: Pair, knowledge: SystemModel) -> Judged:
     """Predict the gain of a pair as `ioncast advise` does, and compare with the measurements."""
     phase = phase_of(pair.today.config)
     attempt = Attempt(("larger",), (), (phase_of(pair.changed.config, phase.bytes),))
-    asked = Asked(system, nodes=pair.today.config.nodes, io_nodes=pair.io_nodes)
+    asked = PredictionRequest(system, nodes=pair.today.config.nodes, io_nodes=pair.io_nodes)
     advised = try_all([phase], knowledge, [attempt], Hints(frozenset()), asked)
     [advice] = advised.advice
     measured = _measured_gains(pair, pair.io_nodes)
@@ -210,7 +210,7 @@ def judge(system: str, hidden: str, pair: Pair, knowledge: Knowledge) -> Judged:
     )
 
 
-def _floor(pair: Pair, knowledge: Knowledge, measured: Mapping[int, float]) -> dict[int, float]:
+def _floor(pair: Pair, knowledge: SystemModel, measured: Mapping[int, float]) -> dict[int, float]:
     """The error of the gain in the runs that are known, if both patterns are."""
     known = {curve.id: curve for curve in knowledge.curves}
     if pair.today.id not in known or pair.changed.id not in known:

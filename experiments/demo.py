@@ -18,7 +18,7 @@ import click
 from experiments.shipped import TESTBED
 from ioncast.cli import cli
 from predictor.commands import command_line
-from predictor.curve.asking import Asked, ask
+from predictor.curve.asking import PredictionRequest, ask
 from predictor.curve.plots import write_html
 from predictor.validation.reruns import cells, read_reruns
 from summario.phases.extract import extract
@@ -54,7 +54,7 @@ def main(plot: Path) -> None:
         reruns = TESTBED / "applications.csv"
         run(f"validate {_shown(reruns)} {logs} --system testbed --nodes {NODES}", database)
         found = extract(read_log(LOG))
-        prediction = ask(command_line(database), Asked("testbed", nodes=NODES), found)
+        prediction = ask(command_line(database), PredictionRequest("testbed", nodes=NODES), found)
     own = [rerun for rerun in read_reruns(reruns) if rerun.application == APPLICATIONS[0]]
     plot.parent.mkdir(parents=True, exist_ok=True)
     write_html(prediction, plot, cells(own))

@@ -14,7 +14,7 @@ from predictor.curve.prediction import Prediction, predict
 from predictor.matching.configurations import Match
 from predictor.matching.nearest import match
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from predictor.validation.against_reruns import (
     Comparison,
     Expected,
@@ -81,7 +81,7 @@ def evaluate(data: DataSet) -> Evaluation:
         If the data set has no measurements of its engine.
     """
     known = named_curves(data)
-    knowledge = Knowledge(tuple(known.values()), fit_model(tuple(known.values())))
+    knowledge = SystemModel(tuple(known.values()), fit_model(tuple(known.values())))
     system, nodes = data.provenance.system, data.provenance.nodes
     predictions = {
         name: predict(phases, knowledge, system=system, nodes=nodes)

@@ -10,7 +10,7 @@ from ior_configs import IorConfig
 from predictor.curve.decision import fewest_near_best
 from predictor.curve.prediction import predict
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from predictor.validation.against_reruns import (
     Comparison,
     Expected,
@@ -129,14 +129,14 @@ def phase_of(
     )
 
 
-def _ways(curves: tuple[Curve, ...]) -> dict[str, Knowledge]:
+def _ways(curves: tuple[Curve, ...]) -> dict[str, SystemModel]:
     """Knowledge with and without a model of the curves, by name of the way."""
     model = fit_model(curves) if curves else None
-    return {MODEL: Knowledge(curves, model), NEAREST: Knowledge(curves)}
+    return {MODEL: SystemModel(curves, model), NEAREST: SystemModel(curves)}
 
 
 def _predicted(
-    protocol: str, ways: Mapping[str, Knowledge], name: str, curve: Curve
+    protocol: str, ways: Mapping[str, SystemModel], name: str, curve: Curve
 ) -> Iterator[Judged]:
     """Predict a curve in each way, and compare with its runs."""
     runs = curve.bandwidths_mib_s

@@ -12,7 +12,7 @@ from experiments.provenance import Log
 from predictor.curve.composing import observed_mib_s
 from predictor.curve.prediction import Prediction, predict
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from predictor.validation.against_reruns import mean_of_cells
 
 
@@ -44,13 +44,13 @@ class OwnPast:
         return fmean(self.corrected.values()) - fmean(self.without.values())
 
 
-def knowledge_of(data: DataSet) -> Knowledge:
+def knowledge_of(data: DataSet) -> SystemModel:
     """Fit a model to the benchmarks of a data set."""
     known = tuple(named_curves(data).values())
-    return Knowledge(known, fit_model(known))
+    return SystemModel(known, fit_model(known))
 
 
-def own_pasts(data: DataSet, knowledge: Knowledge) -> Iterator[OwnPast]:
+def own_pasts(data: DataSet, knowledge: SystemModel) -> Iterator[OwnPast]:
     """Predict from each log of a data set, without and with the bandwidth of its run."""
     system, nodes = data.provenance.system, data.provenance.nodes
     for log, phases in data.phases.items():

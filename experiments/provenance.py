@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from ioncast_base.errors import InputError
 from ioncast_base.quantities import Count
-from ioncast_base.toml_files import Line, Name, Table, in_plain_words, read_text, refusing
+from ioncast_base.toml_files import Line, Name, TomlTable, in_plain_words, read_text, refusing
 
 PROVENANCE = "provenance.json"
 _ABOUT_KEYS = {"missing": "is missing", "extra_forbidden": "is unknown"}
@@ -24,7 +24,7 @@ def _check_date(text: str) -> str:
     return text
 
 
-class Machine(Table):
+class Machine(TomlTable):
     """The machine that the platform ran on.
 
     Attributes
@@ -40,7 +40,7 @@ class Machine(Table):
     kernel: Line | None
 
 
-class Log(Table):
+class Log(TomlTable):
     """The Darshan log of a run of an application.
 
     Attributes
@@ -61,7 +61,7 @@ class Log(Table):
     source: Line
 
 
-class Provenance(Table):
+class Provenance(TomlTable):
     """The origin of a data set.
 
     Attributes

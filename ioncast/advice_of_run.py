@@ -10,7 +10,7 @@ from ioncast.insights.checks.values import Case, Checked, Thresholds
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
 from ioncast.insights.facts.values import Facts
 from ioncast_base.kinds import APIS, FILE_ACCESSES, OPERATIONS, Operation
-from predictor.curve.asking import Asked, Frontend
+from predictor.curve.asking import PredictionContext, PredictionRequest
 from predictor.what_if.advising import Advised, advise
 from predictor.what_if.attempts import FilesOfKind, Hints
 from summario.phases.extract import extract_run
@@ -23,8 +23,8 @@ ADVICE_MODULES = tuple(dict.fromkeys((*FACT_MODULES, *PHASE_MODULES)))
 
 
 def advise_run(
-    frontend: Frontend,
-    asked: Asked,
+    frontend: PredictionContext,
+    asked: PredictionRequest,
     run: Run,
     *,
     extraction: ExtractionSettings = DEFAULTS,

@@ -20,7 +20,7 @@ from ioncast_base.kinds import SMALL_REQUEST_BYTES
 from ioncast_base.sizes import parse_size
 from predictor.asked_options import asked_options
 from predictor.commands import at, command_line, one_run_option
-from predictor.curve.asking import Asked, read_run
+from predictor.curve.asking import PredictionRequest, read_run
 from predictor.what_if.advice_formats import to_json, to_text
 from summario.extraction_options import extraction_options
 from summario.phases.settings import ExtractionSettings
@@ -71,7 +71,7 @@ Examples:
 @database_option
 def advise(
     sources: tuple[str, ...],
-    asked: Asked,
+    asked: PredictionRequest,
     buffer_bytes: int | None,
     join: Join,
     extraction: ExtractionSettings,

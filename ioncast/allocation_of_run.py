@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioncast.insights.checks.values import Allocation
+from ioncast.insights.checks.values import IoNodesOfRun
 from ioncast_base.wording import counted
 from predictor.commands import at, command_line
-from predictor.curve.asking import Asked, ask
+from predictor.curve.asking import PredictionRequest, ask
 from summario.phases.extract import extract_run
 from summario.phases.settings import DEFAULTS
 from summario.runs.logs_of_run import Run
 
 
 @dataclass(frozen=True)
-class Question:
+class RunQuestion:
     """A question for the decision on a run.
 
     Attributes
@@ -34,12 +34,12 @@ class Question:
     nodes: int | None = None
     location: str | None = None
 
-    def answer(self, run: Run) -> tuple[Allocation | None, tuple[str, ...]]:
+    def answer(self, run: Run) -> tuple[IoNodesOfRun | None, tuple[str, ...]]:
         """Ask the predictor.
 
         Returns
         -------
-        Allocation or None
+        IoNodesOfRun or None
             The I/O nodes and the bandwidths; None if nothing is known about one of them.
         tuple of str
             The reason, if nothing is known.
@@ -49,7 +49,7 @@ class Question:
         UnknownNameError
             When nothing was measured on the system.
         """
-        asked = Asked(system=self.system, nodes=self.nodes, ran_with=self.ran_with)
+        asked = PredictionRequest(system=self.system, nodes=self.nodes, ran_with=self.ran_with)
         with at(run.name):
             prediction = ask(command_line(self.location), asked, extract_run(run, DEFAULTS))
         expected = {point.io_nodes: point.bandwidth_mib_s.mean for point in prediction.curve}
@@ -59,7 +59,7 @@ class Question:
         if self.ran_with not in expected:
             known = f"no bandwidth is known with {counted(self.ran_with, 'I/O node')}"
             return None, (f"I01 is left out: {known}",)
-        allocation = Allocation(
+        allocation = IoNodesOfRun(
             io_nodes=self.ran_with,
             decided=decided,
             expected_mib_s=expected[self.ran_with],

@@ -40,7 +40,7 @@ from summario.runs.joining import Join
 from summario.runs.logs_of_run import Run
 
 if TYPE_CHECKING:
-    from ioncast.allocation_of_run import Question
+    from ioncast.allocation_of_run import RunQuestion
 
 # Causes of these importances, or findings of these levels, make the command fail. An unusable log
 # is exit code 2.
@@ -230,15 +230,15 @@ def _without(ignored: str | None, checks: Sequence[Check]) -> tuple[Check, ...]:
 
 def _question(
     ran_with: int | None, system: str | None, nodes: int | None, location: str | None
-) -> Question | None:
+) -> RunQuestion | None:
     if ran_with is None and system is None:
         return None
     if ran_with is None or system is None:
         raise InputError("--ran-with and --system belong together", remedy="give both")
     # The predictor takes much longer to import than a log takes to check.
-    from ioncast.allocation_of_run import Question  # noqa: PLC0415
+    from ioncast.allocation_of_run import RunQuestion  # noqa: PLC0415
 
-    return Question(ran_with, system, nodes, location)
+    return RunQuestion(ran_with, system, nodes, location)
 
 
 def _record_of(
@@ -248,7 +248,7 @@ def _record_of(
     checks: Sequence[Check],
     all_files: bool,
     nodes: int | None,
-    question: Question | None,
+    question: RunQuestion | None,
 ) -> dict[str, Any]:
     """Check a run."""
     facts = facts_of(run, all_files=all_files, nodes=nodes)

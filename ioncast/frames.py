@@ -17,9 +17,9 @@ from benchdb.measurements.curves import curves as read_curves
 from benchdb.store.database import default_location, transaction_on, without_password
 from benchdb.store.systems import require_system
 from ioncast_base.errors import IoncastError, Remedy, as_field
-from predictor.curve.asking import Asked, Frontend, ask, read_phases
+from predictor.curve.asking import PredictionContext, PredictionRequest, ask, read_phases
 from predictor.curve.composing import Point
-from predictor.curve.prediction import Policy
+from predictor.curve.prediction import DecisionRules
 from predictor.curve.prediction_formats import to_json
 from predictor.matching.configurations import configuration, match_warnings
 from predictor.validation import result_tables
@@ -97,7 +97,7 @@ class RequestSize(NamedTuple):
     ior: str
 
 
-class Measured(NamedTuple):
+class MeasuredRow(NamedTuple):
     """A row of `curves`: one repetition of a benchmark.
 
     Attributes
@@ -303,7 +303,7 @@ def curves(system: str, *, engine: str | None = None, database: Path | None = No
     Returns
     -------
     DataFrame
-        A `Measured` in each row. Measurements that are set apart are left out.
+        A `MeasuredRow` in each row. Measurements that are set apart are left out.
 
     Raises
     ------
@@ -314,7 +314,7 @@ def curves(system: str, *, engine: str | None = None, database: Path | None = No
         require_system(connection, system)
         found = read_curves(connection, system)
     rows = [row for curve in found if engine in {None, curve.engine} for row in _measured(curve)]
-    return pd.DataFrame(rows, columns=list(Measured._fields))
+    return pd.DataFrame(rows, columns=list(MeasuredRow._fields))
 
 
 @_in_fields
@@ -326,8 +326,8 @@ def predict(
     io_nodes: Iterable[int] | None = None,
     ran_with: int | None = None,
     engine: str | None = None,
-    tolerance: float = Policy.tolerance,
-    min_confidence: float = Policy.min_confidence,
+    tolerance: float = DecisionRules.tolerance,
+    min_confidence: float = DecisionRules.min_confidence,
     available: int | None = None,
     default: int | None = None,
     join: Join = "steps",
@@ -377,13 +377,13 @@ def predict(
         For each limit of the prediction.
     """
     found = _extraction(log, join, settings)
-    asked = Asked(
+    asked = PredictionRequest(
         system=system,
         nodes=nodes,
         io_nodes=None if io_nodes is None else tuple(sorted(set(io_nodes))),
         ran_with=ran_with,
         engine=engine,
-        policy=Policy(tolerance, available, default, min_confidence),
+        policy=DecisionRules(tolerance, available, default, min_confidence),
     )
     prediction = ask(_frontend(database), asked, found)
     _warn(prediction.warnings)
@@ -460,11 +460,11 @@ def _request_size(index: int, phase: Phase, part: Part, nodes: int | None) -> Re
     )
 
 
-def _measured(curve: Curve) -> Iterator[Measured]:
+def _measured(curve: Curve) -> Iterator[MeasuredRow]:
     config = curve.config
     for io_nodes, bandwidths in curve.bandwidths_mib_s.items():
         for repetition, bandwidth in enumerate(bandwidths):
-            yield Measured(
+            yield MeasuredRow(
                 curve.id,
                 curve.engine,
                 *config.kind,
@@ -532,9 +532,9 @@ def _reruns(reruns: Path | pd.DataFrame, settings: ExtractionSettings) -> tuple[
     return read_reruns(path, settings), path
 
 
-def _frontend(database: Path | None) -> Frontend:
+def _frontend(database: Path | None) -> PredictionContext:
     location = _location(database)
-    return Frontend(
+    return PredictionContext(
         transaction=partial(transaction_on, location),
         choose_engine="choose with engine",
         import_first="import benchmarks with `ioncast bench import`",

@@ -79,13 +79,13 @@ _WORDS = {
 _EMPTY = ("too_short", "string_too_short")
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table of a TOML file; other keys than its fields and values of another type are errors."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
-_Model = TypeVar("_Model", bound=Table)
+_Model = TypeVar("_Model", bound=TomlTable)
 _Value = TypeVar("_Value")
 
 
@@ -172,13 +172,13 @@ def read_toml(path: Path, model: type[_Model]) -> _Model:
 
     Parameters
     ----------
-    model : type of Table
+    model : type of TomlTable
         The table that the file must be. If a key is missing, the error shows the description
         and an example of its field.
 
     Returns
     -------
-    Table
+    TomlTable
         An instance of `model`.
 
     Raises
@@ -303,7 +303,7 @@ def in_plain_words(problem: Any) -> str:
 
 
 def _first_problem(
-    error: ValidationError, model: type[Table], data: dict[str, Any], text: str, where: str
+    error: ValidationError, model: type[TomlTable], data: dict[str, Any], text: str, where: str
 ) -> InputError:
     """Put the first of pydantic's problems in plain words.
 
@@ -316,7 +316,7 @@ def _first_problem(
     return InputError(what, where=where, line=line_of(text, keys), remedy=remedy)
 
 
-def _explained(problem: Any, model: type[Table], name: str) -> tuple[str, str | Remedy | None]:
+def _explained(problem: Any, model: type[TomlTable], name: str) -> tuple[str, str | Remedy | None]:
     kind, keys, context = problem["type"], problem["loc"], problem.get("ctx", {})
     if kind == "missing":
         return f"key {name} is missing", _how_to_add(_table(model, keys[:-1]), keys[-1])
@@ -348,7 +348,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _table(model: type[Table], keys: Sequence[Key]) -> type[Table]:
+def _table(model: type[TomlTable], keys: Sequence[Key]) -> type[TomlTable]:
     """Find the model of the table that `keys` lead to."""
     rest = iter(keys)
     for key in rest:
@@ -361,22 +361,22 @@ def _table(model: type[Table], keys: Sequence[Key]) -> type[Table]:
     return model
 
 
-def _tables_in(annotation: Any) -> Iterator[type[Table]]:
+def _tables_in(annotation: Any) -> Iterator[type[TomlTable]]:
     parts = get_args(annotation)
     # On Python 3.10 tuple[...] counts as a type.
-    if not parts and isinstance(annotation, type) and issubclass(annotation, Table):
+    if not parts and isinstance(annotation, type) and issubclass(annotation, TomlTable):
         yield annotation
     for part in parts:
         yield from _tables_in(part)
 
 
-def _how_to_add(model: type[Table], key: Key) -> str:
+def _how_to_add(model: type[TomlTable], key: Key) -> str:
     field = model.model_fields[str(key)]
     example = json.dumps((field.examples or ["…"])[0])
     return f"add it, such as `{key} = {example}`: {field.description}"
 
 
-def _known_keys(model: type[Table], key: Key) -> str:
+def _known_keys(model: type[TomlTable], key: Key) -> str:
     known = list(model.model_fields)
     nearest = difflib.get_close_matches(str(key), known, n=1)
     return f"did you mean `{nearest[0]}`?" if nearest else f"the keys here are {', '.join(known)}"

@@ -19,7 +19,7 @@ from ioncast_base.times import parse_duration
 from ioncast_base.toml_files import (
     Line,
     Name,
-    Table,
+    TomlTable,
     distinct,
     line_of,
     parse_toml,
@@ -215,7 +215,7 @@ OneOrMore = Annotated[
 ]
 
 
-class _Grid(Table):
+class _Grid(TomlTable):
     """A table whose keys list values; every combination of them is a configuration."""
 
     api: OneOrMore[Line] = ("POSIX",)
@@ -260,7 +260,7 @@ def _refuse_unclear(grid: _Grid) -> None:
         )
 
 
-class _Configuration(Table):
+class _Configuration(TomlTable):
     """One IOR command line."""
 
     command: Line = Field(
@@ -271,7 +271,7 @@ class _Configuration(Table):
     nodes: Count | None = None
 
 
-class _File(Table):
+class _File(TomlTable):
     name: Name = Field(description="the name of the campaign", examples=["patterns"])
     description: Line = Field(description="what it measures", examples=["What our applications do"])
     repetitions: Annotated[int, Field(gt=0, le=10_000)] = Field(

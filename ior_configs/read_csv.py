@@ -14,7 +14,7 @@ from ior_configs.config import IorConfig
 from ior_configs.outputs import reader
 from ior_configs.results import (
     IorResult,
-    Row,
+    PrintedRow,
     UnfinishedRunError,
     expected_bytes,
     read_number,
@@ -34,13 +34,13 @@ _SCIENTIFIC = re.compile(r"[0-9]\.[0-9]{1,20}e[+-][0-9]{2}")
 def read_csv(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
     """Read the CSV of ``-O summaryFormat=CSV``, which has no option but sizes and mostly tasks."""
     asked = _needed(given)
-    config, rows = asked, list[Row]()
+    config, rows = asked, list[PrintedRow]()
     for cells in _cells(lines, _RESULT_COLUMNS):
         if not rows:
             config = replace(asked, tasks=_tasks(cells, asked))
         _check_sizes(cells, config)
         rows.append(
-            Row(
+            PrintedRow(
                 operation=cells["access"],
                 repetition=parse_count(cells["iter"]),
                 bandwidth=cells["bw(MiB/s)"],

@@ -14,7 +14,7 @@ from ior_configs.config import IorConfig
 from ior_configs.outputs import config_as_printed, reader
 from ior_configs.results import (
     IorResult,
-    Row,
+    PrintedRow,
     UnfinishedRunError,
     parse_started,
     read_number,
@@ -132,7 +132,7 @@ def _fsync(parameters: Mapping[str, Any], asked: IorConfig) -> str | None:
 
 def _rows(
     test: object, summaries: Mapping[tuple[int, str], object], warnings: tuple[str, ...]
-) -> Iterator[Row]:
+) -> Iterator[PrintedRow]:
     """Yield the rows of a test; IOR does not number repetitions here, but keeps their order."""
     seen: Counter[str] = Counter()
     test_id = _get(test, "TestID", int)
@@ -145,7 +145,7 @@ def _rows(
         repetition = seen[operation]
         seen[operation] += 1
         summary = summaries.get((test_id, operation)) if repetition == 0 else None
-        yield Row(
+        yield PrintedRow(
             operation=operation,
             repetition=repetition,
             bandwidth=_digits(entry, "bwMiB"),

@@ -15,7 +15,7 @@ from ior_configs.outputs import config_as_printed, reader
 from ior_configs.printed_runs import is_row
 from ior_configs.results import (
     IorResult,
-    Row,
+    PrintedRow,
     UnfinishedRunError,
     mixed_runs,
     parse_started,
@@ -95,7 +95,7 @@ class _Test:
         self.fields: dict[str, str] = {}
         self.warnings: list[str] = []
         self.columns: list[str] = []
-        self.rows: list[Row] = []
+        self.rows: list[PrintedRow] = []
         self._row_above = self._is_mdtest = False
         self._problem: InputError | None = None
         self._started: str | None = None
@@ -171,7 +171,7 @@ class _Test:
         cells = dict(zip(self.columns, words, strict=True))
         moved = [int(m[1]) for text in self._warnings_above_row if (m := _BYTES_MOVED.match(text))]
         try:
-            row = Row(
+            row = PrintedRow(
                 operation=sys.intern(cells["access"]),
                 repetition=parse_count(cells["iter"]),
                 bandwidth=_cell(cells, _BANDWIDTH),

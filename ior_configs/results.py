@@ -66,7 +66,7 @@ class IorResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class PrintedRow:
     """One line of results as IOR printed it, not checked yet.
 
     Attributes
@@ -99,7 +99,7 @@ class Printed:
 
 
 def results_of(
-    config: IorConfig, rows: Iterable[Row], *, version: str | None, command: str | None
+    config: IorConfig, rows: Iterable[PrintedRow], *, version: str | None, command: str | None
 ) -> list[IorResult]:
     """Check the rows of one test.
 
@@ -139,7 +139,7 @@ def mixed_runs(evidence: str) -> InputError:
     )
 
 
-def _check_one_run(config: IorConfig, rows: Iterable[Row]) -> None:
+def _check_one_run(config: IorConfig, rows: Iterable[PrintedRow]) -> None:
     """Reject rows that one run under this configuration cannot have printed."""
     printed = set()
     for row in rows:
@@ -151,7 +151,12 @@ def _check_one_run(config: IorConfig, rows: Iterable[Row]) -> None:
 
 
 def _result(
-    config: IorConfig, row: Row, bandwidth: Printed, *, version: str | None, command: str | None
+    config: IorConfig,
+    row: PrintedRow,
+    bandwidth: Printed,
+    *,
+    version: str | None,
+    command: str | None,
 ) -> IorResult:
     time = read_number(row.time)
     expected = expected_bytes(config)

@@ -10,8 +10,8 @@ import click
 
 from ioncast_base.command_options import Number, WholeNumber
 from ioncast_base.limits import MOST_PREDICTED_IO_NODES
-from predictor.curve.asking import Asked
-from predictor.curve.prediction import Policy
+from predictor.curve.asking import PredictionRequest
+from predictor.curve.prediction import DecisionRules
 
 Command = Callable[..., None]
 
@@ -67,14 +67,14 @@ _OPTIONS = (
     click.option(
         "--tolerance",
         type=Number(0, 1, max_open=True),
-        default=Policy.tolerance,
+        default=DecisionRules.tolerance,
         show_default=True,
         help="Share of the best bandwidth that a decision may give up for fewer I/O nodes.",
     ),
     click.option(
         "--min-confidence",
         type=Number(0, 1, max_open=True),
-        default=Policy.min_confidence,
+        default=DecisionRules.min_confidence,
         show_default=True,
         help="Decide only if the number reaches 90% of the best bandwidth, or is better"
         " than the default, with at least this probability; else the site's default holds.",
@@ -101,9 +101,9 @@ def asked_options(command: Command) -> Command:
     @wraps(command)
     def with_question(**options: Any) -> None:
         rules = ("tolerance", "min_confidence", "available", "default")
-        policy = Policy(**{name: options.pop(name) for name in rules})
+        policy = DecisionRules(**{name: options.pop(name) for name in rules})
         names = ("system", "nodes", "io_nodes", "ran_with", "engine")
-        asked = Asked(**{name: options.pop(name) for name in names}, policy=policy)
+        asked = PredictionRequest(**{name: options.pop(name) for name in names}, policy=policy)
         command(**options, asked=asked)
 
     return reduce(lambda made, option: option(made), reversed(_OPTIONS), with_question)

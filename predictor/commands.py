@@ -28,7 +28,7 @@ from ioncast_base.command_options import (
 from ioncast_base.errors import InputError
 from ioncast_base.wording import counted, size
 from predictor.asked_options import asked_options, nodes_option
-from predictor.curve.asking import Asked, Frontend, ask, read_phases, read_run
+from predictor.curve.asking import PredictionContext, PredictionRequest, ask, read_phases, read_run
 from predictor.curve.explanation import explain
 from predictor.curve.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration, match_warnings, periodic_run
@@ -191,7 +191,7 @@ Examples:
 @database_option
 def predict_command(
     sources: tuple[str, ...],
-    asked: Asked,
+    asked: PredictionRequest,
     join: Join,
     extraction: ExtractionSettings,
     explained: bool,
@@ -252,7 +252,7 @@ def _how_to_import(location: str | None) -> str:
     return f"the database does not exist yet; `ioncast bench import` creates it, or {ANOTHER}"
 
 
-def command_line(location: str | None) -> Frontend:
+def command_line(location: str | None) -> PredictionContext:
     """Make the frontend of the command line.
 
     Parameters
@@ -260,7 +260,7 @@ def command_line(location: str | None) -> Frontend:
     location : str or None
         The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
     """
-    return Frontend(
+    return PredictionContext(
         transaction=partial(transaction_on, location),
         choose_engine="choose with --engine",
         import_first=_how_to_import(location),

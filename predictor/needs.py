@@ -17,7 +17,7 @@ import numpy as np
 from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
 from predictor.matching.configurations import Match, configuration, tasks
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Extraction
 from summario.runs.hosts import NodeCount
 
@@ -28,7 +28,7 @@ _GUESSED_MIB_S = 1024.0
 _MIB = 1 << 20
 
 
-class Wanted(NamedTuple):
+class ApplicationUse(NamedTuple):
     """The use of one configuration by applications: bytes in all jobs, and number of jobs."""
 
     bytes: int
@@ -41,14 +41,14 @@ class Need:
 
     Attributes
     ----------
-    wanted : Wanted or None
+    wanted : ApplicationUse or None
         Its use by applications; None if a campaign asks for it.
     error : float
         Expected relative error of its present curve, 0 to 1.
     """
 
     config: IorConfig
-    wanted: Wanted | None
+    wanted: ApplicationUse | None
     known: str
     error: float
     missing: int
@@ -68,7 +68,7 @@ class Need:
 
 def wanted_of(
     jobs: Iterable[Extraction], nodes: Callable[[NodeCount | None, int], int]
-) -> dict[IorConfig, Wanted]:
+) -> dict[IorConfig, ApplicationUse]:
     """Add up the bytes of jobs by configuration.
 
     Parameters
@@ -82,7 +82,7 @@ def wanted_of(
     dict of IorConfig to Wanted
         The configurations in the order of their first appearance.
     """
-    totals: dict[IorConfig, Wanted] = {}
+    totals: dict[IorConfig, ApplicationUse] = {}
     for job in jobs:
         moved: dict[IorConfig, int] = {}
         for phase in job.phases:
@@ -90,14 +90,14 @@ def wanted_of(
                 config = run_to_measure(configuration(phase, part, nodes(job.nodes, tasks(phase))))
                 moved[config] = moved.get(config, 0) + part.bytes
         for config, count in moved.items():
-            before = totals.get(config, Wanted(0, 0))
-            totals[config] = Wanted(before.bytes + count, before.jobs + 1)
+            before = totals.get(config, ApplicationUse(0, 0))
+            totals[config] = ApplicationUse(before.bytes + count, before.jobs + 1)
     return totals
 
 
 def needs_of(
-    wanted: Mapping[IorConfig, Wanted | None],
-    knowledge: Knowledge,
+    wanted: Mapping[IorConfig, ApplicationUse | None],
+    knowledge: SystemModel,
     *,
     io_nodes: Collection[int],
     repetitions: int,
@@ -154,7 +154,7 @@ def _known(match: Match, io_nodes: Collection[int], repetitions: int) -> str:
     return "partly measured" if _missing(match, io_nodes, repetitions) else "measured"
 
 
-def _error(match: Match, knowledge: Knowledge, io_nodes: Collection[int]) -> float:
+def _error(match: Match, knowledge: SystemModel, io_nodes: Collection[int]) -> float:
     """Compute the expected relative error, averaged over all numbers of I/O nodes, at most 1."""
     if match.curve is None:
         return 1.0

@@ -19,7 +19,7 @@ from ior_configs import IorConfig
 from ior_configs.campaign_files import read_campaign
 from predictor.commands import command_line
 from predictor.curve.asking import read_knowledge
-from predictor.needs import Wanted
+from predictor.needs import ApplicationUse
 from predictor.plans import (
     REPETITIONS,
     make_plan,
@@ -100,7 +100,7 @@ def plan(
     budget_s = None if budget is None else parse_duration(budget)
     platform = read_platform(platform_file)
     engine, _ = find_engine(platform, engine)
-    wanted: Mapping[IorConfig, Wanted | None]
+    wanted: Mapping[IorConfig, ApplicationUse | None]
     if logs is None:
         campaign = read_campaign(
             source or "", nodes=platform.nodes, processes_per_node=platform.processes_per_node

@@ -17,8 +17,8 @@ from ioncast_base.files import write_file
 from ioncast_base.wording import counted
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, to_toml
-from predictor.model.system_model import Knowledge
-from predictor.needs import Need, Wanted, needs_of, wanted_of, within
+from predictor.model.system_model import SystemModel
+from predictor.needs import ApplicationUse, Need, needs_of, wanted_of, within
 from summario.phases.values import Extraction
 from summario.runs.hosts import NodeCount, job_nodes
 
@@ -43,7 +43,7 @@ class Plan:
     platform: Platform
     campaign: Campaign
     engine: str
-    wanted: Mapping[IorConfig, Wanted | None]
+    wanted: Mapping[IorConfig, ApplicationUse | None]
     open: Sequence[Need]
     chosen: Sequence[Need]
 
@@ -64,7 +64,7 @@ class Plan:
         return max(sum(need.seconds for need in self.chosen), self.campaign.spread_s or 0)
 
 
-def wanted_on(platform: Platform, jobs: Iterable[Extraction]) -> dict[IorConfig, Wanted]:
+def wanted_on(platform: Platform, jobs: Iterable[Extraction]) -> dict[IorConfig, ApplicationUse]:
     """Add up the bytes of jobs by configuration, as the jobs would run on a platform.
 
     A job gets as many compute nodes as its log names, at most those of the platform. If the log
@@ -93,8 +93,8 @@ def needed_campaign(platform: Platform, repetitions: int | None) -> Campaign:
 
 
 def possible_on(
-    platform: Platform, engine: str, wanted: Mapping[IorConfig, Wanted | None]
-) -> dict[IorConfig, Wanted | None]:
+    platform: Platform, engine: str, wanted: Mapping[IorConfig, ApplicationUse | None]
+) -> dict[IorConfig, ApplicationUse | None]:
     """Leave out the configurations that cannot be run on a platform."""
     return {
         config: asked for config, asked in wanted.items() if not obstacles(config, platform, engine)
@@ -105,8 +105,8 @@ def make_plan(
     platform: Platform,
     campaign: Campaign,
     engine: str,
-    wanted: Mapping[IorConfig, Wanted | None],
-    knowledge: Knowledge,
+    wanted: Mapping[IorConfig, ApplicationUse | None],
+    knowledge: SystemModel,
     *,
     budget_s: float | None,
     only_open: bool,

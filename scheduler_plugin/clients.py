@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from ioncast_base.errors import InputError
 from scheduler_plugin.file_rights import Rule, entries_on_the_way, rights_problems, user_name
 from scheduler_plugin.service_client import Ioncast
-from scheduler_plugin.settings import Settings
+from scheduler_plugin.settings import SiteSettings
 from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.token_files import read_token
 
@@ -21,12 +21,12 @@ _SERVICE = "`ioncast token add` prints the token of the service for this file; s
 
 
 @contextmanager
-def clients(settings: Settings, service_timeout_s: float) -> Iterator[tuple[Slurm, Ioncast]]:
+def clients(settings: SiteSettings, service_timeout_s: float) -> Iterator[tuple[Slurm, Ioncast]]:
     """Open a client of slurmrestd and one of ioncast's service.
 
     Parameters
     ----------
-    settings : Settings
+    settings : SiteSettings
         The site's settings. Token files are read anew for each request.
     service_timeout_s : float
         Seconds that one request to the service may take in all.

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from ioncast_base.errors import InputError
 from ioncast_base.knapsack import ObjectiveName
-from ioncast_base.toml_files import Line, Name, Table, read_toml, refusing
+from ioncast_base.toml_files import Line, Name, TomlTable, read_toml, refusing
 from scheduler_plugin.addresses import Address
 from scheduler_plugin.service_client import SCHEMES
 
@@ -50,7 +50,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class SlurmrestdSettings(Table):
+class SlurmrestdSettings(TomlTable):
     """Where Slurm's REST interface is, and with which token it is asked."""
 
     address: SlurmAddress = Field(
@@ -67,7 +67,7 @@ class SlurmrestdSettings(Table):
     )
 
 
-class ServiceSettings(Table):
+class ServiceSettings(TomlTable):
     """Where ioncast's service is."""
 
     address: ServiceAddress = Field(
@@ -80,7 +80,7 @@ class ServiceSettings(Table):
     )
 
 
-class LicenceSettings(Table):
+class LicenceSettings(TomlTable):
     """The licence of Slurm that stands for an I/O node."""
 
     name: Name = Field(
@@ -88,7 +88,7 @@ class LicenceSettings(Table):
     )
 
 
-class DarshanSettings(Table):
+class DarshanSettings(TomlTable):
     """Where Darshan writes its logs."""
 
     folder: Line = Field(description="The folder of all logs.", examples=["/var/log/darshan"])
@@ -101,7 +101,7 @@ class DarshanSettings(Table):
     )
 
 
-class WatchSettings(Table):
+class WatchSettings(TomlTable):
     """`ioncast slurm watch`."""
 
     state: Line = Field(
@@ -125,7 +125,7 @@ class WatchSettings(Table):
     )
 
 
-class ArbitrateSettings(Table):
+class ArbitrateSettings(TomlTable):
     """`ioncast slurm arbitrate`."""
 
     period_s: Annotated[float, Field(gt=0, le=LONGEST_PERIOD_S)] = Field(
@@ -162,7 +162,7 @@ class ArbitrateSettings(Table):
     )
 
 
-class Settings(Table):
+class SiteSettings(TomlTable):
     """The settings of one site; times are in seconds."""
 
     system: Name = Field(description="The system's name in ioncast.", examples=["mn4"])
@@ -184,7 +184,7 @@ class Settings(Table):
         return self.darshan
 
 
-def read_settings(path: str | Path) -> Settings:
+def read_settings(path: str | Path) -> SiteSettings:
     """Read the file of `--config`.
 
     Raises
@@ -192,4 +192,4 @@ def read_settings(path: str | Path) -> Settings:
     InputError
         With the line of the first problem.
     """
-    return read_toml(Path(path), Settings)
+    return read_toml(Path(path), SiteSettings)

@@ -19,11 +19,11 @@ from summario.phases.many import FEW, FromRun, find_runs, from_all
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction
 from summario.pydarshan_reader import read_with_pydarshan
-from summario.reading.job import Job
+from summario.reading.job import DarshanJob
 from summario.reading.pydarshan import import_pydarshan
 from summario.reading.sources import find_sources
 from summario.requests import trace_tables
-from summario.requests.of_log import Trace, check_settings, missing_traces, trace_run
+from summario.requests.of_log import TraceOfRun, check_settings, missing_traces, trace_run
 from summario.runs.joining import JOINS, Join, runs_among
 
 # Moves a terminal from the end of a progress bar to its start, and erases it (ECMA-48).
@@ -31,19 +31,21 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 @dataclass(frozen=True)
-class Kind:
+class PhaseListing:
     """How one kind of phases is found and printed.
 
     CSV and JSON are written while logs are read. The columns of a table need all phases.
     """
 
-    result_of: Callable[..., Extraction | Trace]
+    result_of: Callable[..., Extraction | TraceOfRun]
     to_text: Callable[[Iterable[Any]], str]
     streams: Mapping[str, Callable[[Iterable[Iterable[Any]]], Iterator[str]]]
 
 
-PHASES = Kind(extract_run, tables.to_text, {"csv": tables.stream_csv, "json": tables.stream_json})
-TRACE_PHASES = Kind(
+PHASES = PhaseListing(
+    extract_run, tables.to_text, {"csv": tables.stream_csv, "json": tables.stream_json}
+)
+TRACE_PHASES = PhaseListing(
     trace_run,
     trace_tables.to_text,
     {"csv": trace_tables.stream_csv, "json": trace_tables.stream_json},
@@ -165,7 +167,7 @@ class _Said:
     """
 
     start_of_line: str
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[DarshanJob] = field(default_factory=list)
     exit_code: int = 0
     without_trace: list[str] = field(default_factory=list)
 
@@ -179,13 +181,13 @@ class _Said:
             return ()
         for warning in run.result.warnings:
             warn(f"{visible(run.name)}: {warning}", self.start_of_line)
-        if isinstance(run.result, Trace) and run.result.is_missing:
+        if isinstance(run.result, TraceOfRun) and run.result.is_missing:
             self.without_trace.append(run.name)
         phases: Sequence[Any] = run.result.phases
         return phases
 
 
-def join_hint(jobs: Sequence[Job]) -> str | None:
+def join_hint(jobs: Sequence[DarshanJob]) -> str | None:
     """Tell how logs of one job can be joined; None if each log has a job of its own.
 
     Copies of a log, which have the same times, do not count.

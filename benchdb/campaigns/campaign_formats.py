@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from benchdb.campaigns.collecting import Result
-from benchdb.campaigns.folder import CampaignFolder, Run, obstacles
+from benchdb.campaigns.collecting import RunResult
+from benchdb.campaigns.folder import CampaignFolder, CampaignRun, obstacles
 from benchdb.campaigns.platform_file import Platform
 from benchdb.campaigns.progress_lines import progress_text
 from benchdb.campaigns.standing import Status
@@ -21,7 +21,7 @@ from ior_configs import IorConfig
 if TYPE_CHECKING:
     from benchdb.campaigns.report import ReportRow
 
-Failures = Sequence[tuple[Run, Result]]
+Failures = Sequence[tuple[CampaignRun, RunResult]]
 
 _SHOWN = 10
 
@@ -105,13 +105,13 @@ def failure_lines(failed: Failures) -> list[str]:
 
 def _by_error(failed: Failures) -> list[Failures]:
     """The failed runs of each error, the most frequent error first."""
-    groups: dict[str | None, list[tuple[Run, Result]]] = {}
+    groups: dict[str | None, list[tuple[CampaignRun, RunResult]]] = {}
     for run, result in failed:
         groups.setdefault(result.error or result.reason, []).append((run, result))
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _log(run: Run) -> Path:
+def _log(run: CampaignRun) -> Path:
     return run.path / "log"
 
 
@@ -142,7 +142,7 @@ def _description(folder: CampaignFolder) -> dict[str, Any]:
     }
 
 
-def _failure(run: Run, result: Result) -> dict[str, Any]:
+def _failure(run: CampaignRun, result: RunResult) -> dict[str, Any]:
     return {
         "configuration": run.cell.config.command_line(launcher=True),
         "io_nodes": run.cell.io_nodes,

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.failing import comparable, error_line
-from benchdb.campaigns.folder import CampaignFolder, Run, read
+from benchdb.campaigns.folder import CampaignFolder, CampaignRun, read
 from benchdb.campaigns.script import OUTPUT, job_of
 from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement, store
@@ -27,7 +27,7 @@ _RESULT = "result.json"
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """The result of a run that has ended.
 
     Attributes
@@ -49,7 +49,7 @@ class Result:
     error: str | None = None
 
 
-def result_of(folder: CampaignFolder, run: Run) -> Result | None:
+def result_of(folder: CampaignFolder, run: CampaignRun) -> RunResult | None:
     """The result of a run; None if it has not ended.
 
     The result is also written beside the run, so that the next call is fast.
@@ -62,13 +62,13 @@ def result_of(folder: CampaignFolder, run: Run) -> Result | None:
     return result
 
 
-def failures(folder: CampaignFolder) -> list[tuple[Run, Result]]:
+def failures(folder: CampaignFolder) -> list[tuple[CampaignRun, RunResult]]:
     """The failed runs of a campaign with their results."""
     results = ((run, result_of(folder, run)) for run in folder.runs)
     return [(run, result) for run, result in results if result and result.state == "failed"]
 
 
-def failures_in_a_row(folder: CampaignFolder) -> list[tuple[Run, Result]]:
+def failures_in_a_row(folder: CampaignFolder) -> list[tuple[CampaignRun, RunResult]]:
     """The last runs of a campaign, if they failed with one error and are as many as may do that.
 
     Failures before the last start of the campaign do not count, because somebody may have removed
@@ -93,7 +93,7 @@ def _written_ns(file: Path) -> int:
         return 0
 
 
-def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measurement]:
+def measurement_of(folder: CampaignFolder, run: CampaignRun) -> tuple[bytes, str, Measurement]:
     """Read the output of a run: its content, its format and its measurement.
 
     Raises
@@ -133,7 +133,7 @@ def _kept_command(command: str) -> str:
     return command if len(command) <= most else f"{command[: most - 1]}…"
 
 
-def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -> None:
+def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[CampaignRun]) -> None:
     """Store the measurements of finished runs; a stored measurement stays as it is.
 
     Notes
@@ -187,24 +187,24 @@ def stop_after_same_failures(folder: CampaignFolder) -> None:
         )
 
 
-def _kept(run: Run) -> Result | None:
+def _kept(run: CampaignRun) -> RunResult | None:
     """The result that was written beside the run; None if it is missing or damaged."""
     try:
         record = json.loads((run.path / _RESULT).read_text(encoding="utf-8"))
-        result = Result(**record)
+        result = RunResult(**record)
         measured = result.bandwidth_mib_s is not None and float(result.bandwidth_mib_s) > 0
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     return result if result.state == ("done" if measured else "failed") else None
 
 
-def _keep(run: Run, result: Result) -> None:
+def _keep(run: CampaignRun, result: RunResult) -> None:
     # If the folder is read-only, the result is read from the output again each time.
     with suppress(InputError):
         write_file(run.path / _RESULT, json.dumps(asdict(result)))
 
 
-def _judge(folder: CampaignFolder, run: Run) -> Result | None:
+def _judge(folder: CampaignFolder, run: CampaignRun) -> RunResult | None:
     code = _read(run.path / "exit_code")
     if not code:
         return None
@@ -220,7 +220,7 @@ def _judge(folder: CampaignFolder, run: Run) -> Result | None:
     except OSError:
         # The output may be readable the next time.
         return None
-    return Result("done", measured.bandwidth_mib_s, started)
+    return RunResult("done", measured.bandwidth_mib_s, started)
 
 
 def _read(path: Path) -> str | None:
@@ -230,16 +230,16 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _why_it_failed(run: Run, code: str, started: str | None) -> Result:
+def _why_it_failed(run: CampaignRun, code: str, started: str | None) -> RunResult:
     # The script of a run writes the step that failed; the log says why.
     step = _read(run.path / "cause")
     log = end_of_log(run.path / "log")
     said = error_line("\n".join(line for line in log.splitlines() if line.strip() != step))
     if step is None and said is None:
         # Without a word, the exit code is all that tells two errors apart.
-        return Result("failed", None, started, f"exit code {code}", f"exit code {code}")
+        return RunResult("failed", None, started, f"exit code {code}", f"exit code {code}")
     return _failed(started, ": ".join(text for text in (step, said) if text))
 
 
-def _failed(started: str | None, reason: str) -> Result:
-    return Result("failed", None, started, reason, comparable(reason))
+def _failed(started: str | None, reason: str) -> RunResult:
+    return RunResult("failed", None, started, reason, comparable(reason))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import humanize
 
-from benchdb.campaigns.folder import Cell
+from benchdb.campaigns.folder import CampaignCell
 from benchdb.campaigns.platform_file import Platform
 from ioncast_base.errors import InputError
 from ioncast_base.wording import counted
@@ -20,7 +20,7 @@ _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.ENOSYS)
 _LIMITS_OF_FILE = (errno.EFBIG, errno.ENOSPC)
 
 
-def room_problems(platform: Platform, cells: Sequence[Cell]) -> list[InputError]:
+def room_problems(platform: Platform, cells: Sequence[CampaignCell]) -> list[InputError]:
     """Reasons why the test files of some cells would not fit into their folders.
 
     Returns
@@ -28,7 +28,7 @@ def room_problems(platform: Platform, cells: Sequence[Cell]) -> list[InputError]
     list of InputError
         A problem for each folder that has one, and for each folder of a node that cannot be used.
     """
-    wanted: dict[str, list[Cell]] = {}
+    wanted: dict[str, list[CampaignCell]] = {}
     node_directories: dict[str, None] = {}
     for cell in cells:
         directory = platform.test_directory.replace("{io_nodes}", str(cell.io_nodes))
@@ -54,12 +54,16 @@ def _unusable(directory: str, name: str, key: str) -> InputError | None:
     )
 
 
-def _problem(directory: str, cells: Sequence[Cell], platform: Platform) -> InputError | None:
+def _problem(
+    directory: str, cells: Sequence[CampaignCell], platform: Platform
+) -> InputError | None:
     unusable = _unusable(directory, "the test directory", "test_directory")
     return unusable or next(_shortages(directory, cells, platform), None)
 
 
-def _shortages(directory: str, cells: Sequence[Cell], platform: Platform) -> Iterator[InputError]:
+def _shortages(
+    directory: str, cells: Sequence[CampaignCell], platform: Platform
+) -> Iterator[InputError]:
     """The first shortage says most: a full file system has neither space nor a quota."""
     needed_bytes = max(cell.bytes for cell in cells)
     needed_files = max(cell.files for cell in cells)

@@ -31,7 +31,7 @@ _UNFIT = {
 
 
 @dataclass(frozen=True)
-class Job:
+class BenchmarkJob:
     """One run of a benchmark.
 
     Attributes
@@ -80,9 +80,9 @@ class Engine:
     name: str
     launched: bool
     refusals: Callable[[IorConfig], list[str]]
-    prepare: Callable[[Job], list[str]]
-    measure: Callable[[Job], str]
-    remove: Callable[[Job], list[str]]
+    prepare: Callable[[BenchmarkJob], list[str]]
+    measure: Callable[[BenchmarkJob], str]
+    remove: Callable[[BenchmarkJob], list[str]]
 
 
 def _ior_refusals(config: IorConfig) -> list[str]:
@@ -99,14 +99,14 @@ def _ior_refusals(config: IorConfig) -> list[str]:
     return [*c.problems(), *(clause for clause, refused in rules.items() if refused)]
 
 
-def _ior_prepare(job: Job) -> list[str]:
+def _ior_prepare(job: BenchmarkJob) -> list[str]:
     if not job.config.read:
         return []
     written = replace(_in_order(job.config), keep_file=True, test_file=job.test_file)
     return [_ior(job, written), _drop_from_memory(job, job.launch)]
 
 
-def _ior_measure(job: Job) -> str:
+def _ior_measure(job: BenchmarkJob) -> str:
     measured = replace(
         job.config.pattern(),
         keep_file=True,
@@ -117,7 +117,7 @@ def _ior_measure(job: Job) -> str:
     return _ior(job, measured)
 
 
-def _ior(job: Job, config: IorConfig) -> str:
+def _ior(job: BenchmarkJob, config: IorConfig) -> str:
     return f"{job.launch} {shlex.join([job.program, *config.to_args()])}".strip()
 
 
@@ -140,7 +140,7 @@ def _fio_refusals(config: IorConfig) -> list[str]:
     return [clause for clause, refused in rules.items() if refused]
 
 
-def _fio_prepare(job: Job) -> list[str]:
+def _fio_prepare(job: BenchmarkJob) -> list[str]:
     if not job.config.read:
         return [_see_from_all_nodes(job)] if job.node_files else []
     # I/O nodes may cache data that they wrote, so the files are written without them.
@@ -148,7 +148,7 @@ def _fio_prepare(job: Job) -> list[str]:
     return [shlex.join(written), _drop_from_memory(job, launch="")]
 
 
-def _see_from_all_nodes(job: Job) -> str:
+def _see_from_all_nodes(job: BenchmarkJob) -> str:
     """A command that fails if a node's directory is not the test directory but a local disk."""
     probe = ".0" if job.config.file_per_process else ""
     seen = shlex.join(file + probe for file in job.node_files)
@@ -159,12 +159,12 @@ def _see_from_all_nodes(job: Job) -> str:
     return f"bash -c {shlex.quote(script)} && {_remove(job)[0]}"
 
 
-def _fio_measure(job: Job) -> str:
+def _fio_measure(job: BenchmarkJob) -> str:
     results = ["--output-format=json", f"--output={job.output}"]
     return shlex.join([*_fio(job, job.config), *results])
 
 
-def _fio(job: Job, config: IorConfig) -> list[str]:
+def _fio(job: BenchmarkJob, config: IorConfig) -> list[str]:
     """The words of a fio command that does the same I/O as IOR.
 
     Each task is a process, which makes one request at a time. IOR gives the kernel no hints, keeps
@@ -196,7 +196,7 @@ def _fio(job: Job, config: IorConfig) -> list[str]:
     return [*words, *(flag for flag, on in flags.items() if on), *_fio_nodes(job, config)]
 
 
-def _fio_nodes(job: Job, config: IorConfig) -> Iterator[str]:
+def _fio_nodes(job: BenchmarkJob, config: IorConfig) -> Iterator[str]:
     """Options for each node: number of processes, path of the test files, and first offset."""
     tasks, nodes = config.tasks or 1, config.nodes or 1
     # Tasks fill one node after the other.
@@ -242,7 +242,7 @@ def _in_order(config: IorConfig) -> IorConfig:
     return replace(config.pattern(), write=True, read=False, random_offsets=0, fsync="end")
 
 
-def _drop_from_memory(job: Job, launch: str) -> str:
+def _drop_from_memory(job: BenchmarkJob, launch: str) -> str:
     """A command that removes the test files from each node's page cache.
 
     Pages that are not on the disks yet would stay in the cache, so the command writes them first;
@@ -255,12 +255,12 @@ def _drop_from_memory(job: Job, launch: str) -> str:
     return f"{launch} bash -c {shlex.quote(script)}".strip()
 
 
-def _remove(job: Job) -> list[str]:
+def _remove(job: BenchmarkJob) -> list[str]:
     # With a file per process, all names together may be longer than a command line can be.
     return [f"printf '%s\\0' {_files(job)} | xargs -0 rm -f --"]
 
 
-def _files(job: Job) -> str:
+def _files(job: BenchmarkJob) -> str:
     """The test files as a word for the shell."""
     return shlex.quote(job.test_file) + (".*" if job.config.file_per_process else "")
 

@@ -39,7 +39,7 @@ _LOCK_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Cell:
+class CampaignCell:
     """A configuration with one number of I/O nodes.
 
     Attributes
@@ -80,10 +80,10 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Run:
+class CampaignRun:
     """One repetition of a cell, with the folder of its files."""
 
-    cell: Cell
+    cell: CampaignCell
     repetition: int
     path: Path
 
@@ -98,7 +98,7 @@ class CampaignFolder:
         The contents of the two TOML files.
     database : str or None
         The database for measurements; None is the default database of the user.
-    cells : tuple of Cell
+    cells : tuple of CampaignCell
         Every configuration that can run, with each number of I/O nodes.
     """
 
@@ -108,13 +108,13 @@ class CampaignFolder:
     engine: str
     program: str
     database: str | None
-    cells: tuple[Cell, ...]
+    cells: tuple[CampaignCell, ...]
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[CampaignRun]:
         """All repetitions of all cells."""
         return [
-            Run(cell, repetition, self.path / "runs" / f"{cell.name}-r{repetition}")
+            CampaignRun(cell, repetition, self.path / "runs" / f"{cell.name}-r{repetition}")
             for cell in self.cells
             for repetition in range(1, self.campaign.repetitions + 1)
         ]
@@ -123,7 +123,7 @@ class CampaignFolder:
 def obstacles(config: IorConfig, platform: Platform, engine: str) -> list[str]:
     """The reasons why a configuration cannot run, as clauses; empty if it can run."""
     found = list(ENGINES[engine].refusals(config))
-    cell = Cell("", config, 0)
+    cell = CampaignCell("", config, 0)
     most = platform.processes_per_node
     if cell.nodes > 1 and platform.node_directory is None and not ENGINES[engine].launched:
         found.append(f"{engine} runs on one node, because {platform.system} has no node_directory")
@@ -219,10 +219,10 @@ def read(path: Path) -> CampaignFolder:
     )
 
 
-def cells_of(campaign: Campaign, platform: Platform, engine: str) -> tuple[Cell, ...]:
+def cells_of(campaign: Campaign, platform: Platform, engine: str) -> tuple[CampaignCell, ...]:
     """Every configuration that can run on the platform, with each number of I/O nodes."""
     return tuple(
-        Cell(f"{digest_of(config)}-n{io_nodes}", config, io_nodes)
+        CampaignCell(f"{digest_of(config)}-n{io_nodes}", config, io_nodes)
         for config in campaign.configurations
         if not obstacles(config, platform, engine)
         for io_nodes in platform.io_nodes

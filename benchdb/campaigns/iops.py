@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchdb.campaigns.folder import CampaignFolder, Cell
+from benchdb.campaigns.folder import CampaignCell, CampaignFolder
 from benchdb.campaigns.platform_file import KNOWN, PLACEHOLDERS
 from benchdb.campaigns.script import cell_script, slot_s
 from ioncast_base.errors import InputError, require_package
@@ -26,7 +26,7 @@ _PARSER = """def parse(file_path):
 """
 
 
-def write_inputs(folder: CampaignFolder, cells: Sequence[Cell]) -> None:
+def write_inputs(folder: CampaignFolder, cells: Sequence[CampaignCell]) -> None:
     """Write the configuration of IOPS and the scripts of some cells."""
     require_package("iops", "ioncast campaign")
     scripts = folder.path / "cells"
@@ -49,7 +49,7 @@ def _check_script(script: Path) -> None:
         )
 
 
-def configuration(folder: CampaignFolder, cells: Sequence[Cell]) -> dict[str, Any]:
+def configuration(folder: CampaignFolder, cells: Sequence[CampaignCell]) -> dict[str, Any]:
     """The configuration of IOPS for some cells; paths are relative to the campaign's folder."""
     slurm = folder.platform.slurm
     return {
@@ -97,7 +97,7 @@ def _command(folder: CampaignFolder) -> str:
     return f"{command} || true" if folder.platform.slurm is None else command
 
 
-def _numbers(cells: Sequence[Cell]) -> dict[str, Any]:
+def _numbers(cells: Sequence[CampaignCell]) -> dict[str, Any]:
     """Variables of IOPS that give the values of the platform's placeholders for each cell."""
     return {
         name: {

@@ -15,8 +15,8 @@ from typing import Any
 
 import humanize
 
-from benchdb.campaigns.collecting import Result, result_of
-from benchdb.campaigns.folder import CampaignFolder, Cell, Run
+from benchdb.campaigns.collecting import RunResult, result_of
+from benchdb.campaigns.folder import CampaignCell, CampaignFolder, CampaignRun
 from ioncast_base.files import write_file
 
 # Names that `iops report` looks for.
@@ -39,7 +39,7 @@ def write_iops_report(folder: CampaignFolder) -> None:
         write_file(folder.path / _METADATA, json.dumps(_metadata(folder, done), indent=1))
 
 
-def variables_of(cell: Cell) -> dict[str, str | int]:
+def variables_of(cell: CampaignCell) -> dict[str, str | int]:
     """The variables of a cell for people, by their names in the report."""
     config = cell.config
     return {
@@ -62,7 +62,7 @@ def variables_of(cell: Cell) -> dict[str, str | int]:
     }
 
 
-def _results(done: Sequence[tuple[Run, Result]]) -> str:
+def _results(done: Sequence[tuple[CampaignRun, RunResult]]) -> str:
     text = io.StringIO()
     numbers = {cell: number for number, cell in enumerate(_cells(done), 1)}
     rows = [
@@ -81,7 +81,9 @@ def _results(done: Sequence[tuple[Run, Result]]) -> str:
     return text.getvalue()
 
 
-def _metadata(folder: CampaignFolder, done: Sequence[tuple[Run, Result]]) -> Mapping[str, Any]:
+def _metadata(
+    folder: CampaignFolder, done: Sequence[tuple[CampaignRun, RunResult]]
+) -> Mapping[str, Any]:
     """The facts about a run that the report of IOPS 3.5 reads."""
     cells = [variables_of(cell) for cell in _cells(done)]
     values = {name: list(dict.fromkeys(cell[name] for cell in cells)) for name in cells[0]}
@@ -131,7 +133,7 @@ def _plots(rows: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _cells(done: Sequence[tuple[Run, Result]]) -> list[Cell]:
+def _cells(done: Sequence[tuple[CampaignRun, RunResult]]) -> list[CampaignCell]:
     return list(dict.fromkeys(run.cell for run, _ in done))
 
 

@@ -15,7 +15,7 @@ from functools import partial
 
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.failing import comparable, error_line, named_error
-from benchdb.campaigns.folder import Cell
+from benchdb.campaigns.folder import CampaignCell
 from benchdb.campaigns.platform_file import Platform, fill
 from benchdb.campaigns.script import exports, filled
 from ioncast_base.errors import InputError
@@ -56,7 +56,7 @@ def _bash(script: str, *arguments: str) -> str:
 
 
 def unknown_commands(
-    platform: Platform, engine: str, program: str | None, cell: Cell
+    platform: Platform, engine: str, program: str | None, cell: CampaignCell
 ) -> Iterator[InputError]:
     """Find the commands of the platform that the shell of a run on this machine would not find.
 
@@ -74,7 +74,7 @@ def unknown_commands(
 
 
 def _keys_by_word(
-    platform: Platform, engine: str, program: str | None, cell: Cell
+    platform: Platform, engine: str, program: str | None, cell: CampaignCell
 ) -> Mapping[str, str]:
     """The first words of the platform's commands, with their keys in the platform file."""
     switch = platform.io_nodes_switch
@@ -88,7 +88,10 @@ def _keys_by_word(
 
 
 def launch_problems(
-    platform: Platform, program: str | None, cells: Sequence[Cell], warn: Callable[[str], None]
+    platform: Platform,
+    program: str | None,
+    cells: Sequence[CampaignCell],
+    warn: Callable[[str], None],
 ) -> list[InputError]:
     """Start as many processes as the largest run has; they look for the program and the folder.
 
@@ -119,9 +122,9 @@ def missing_here(program: str | None) -> Iterator[InputError]:
         )
 
 
-def _launches(platform: Platform, cells: Sequence[Cell]) -> dict[str, Cell]:
+def _launches(platform: Platform, cells: Sequence[CampaignCell]) -> dict[str, CampaignCell]:
     """The launch of the largest run with each number of I/O nodes; equal ones once."""
-    largest: dict[int, Cell] = {}
+    largest: dict[int, CampaignCell] = {}
     for cell in sorted(cells, key=lambda cell: (cell.tasks, cell.nodes)):
         largest[cell.io_nodes] = cell
     return {filled(platform.launch, cell): cell for cell in largest.values()}
@@ -176,7 +179,7 @@ def _output_after_stop(process: subprocess.Popen[str]) -> str:
 
 def _problems_of(
     started: _Started,
-    cell: Cell,
+    cell: CampaignCell,
     launch: str,
     program: str | None,
     directory: str,
@@ -205,7 +208,7 @@ def _problems_of(
         )
 
 
-def _start_problem(started: _Started, number: int, cell: Cell, launch: str) -> InputError:
+def _start_problem(started: _Started, number: int, cell: CampaignCell, launch: str) -> InputError:
     wanted = "1 process" if cell.tasks == 1 else f"{cell.tasks:,} processes"
     if started.code is None:
         what = f"does not start {wanted}: {named_error(started.output)}"

@@ -14,7 +14,7 @@ from ioncast_base.sizes import parse_size
 from ioncast_base.toml_files import (
     Line,
     Name,
-    Table,
+    TomlTable,
     distinct,
     one_line,
     read_by,
@@ -131,7 +131,7 @@ Template = Annotated[
 LineTemplate = Annotated[Line, AfterValidator(refusing(_known_placeholders))]
 
 
-class Switch(Table):
+class Switch(TomlTable):
     """The commands that switch I/O nodes on for a run and off after it.
 
     Attributes
@@ -149,7 +149,7 @@ class Switch(Table):
     after: Template = ""
 
 
-class Programs(Table):
+class Programs(TomlTable):
     """The benchmark programs.
 
     Attributes
@@ -167,7 +167,7 @@ class Programs(Table):
         return program
 
 
-class Slurm(Table):
+class SlurmJobSettings(TomlTable):
     """The settings for runs as Slurm jobs.
 
     Attributes
@@ -184,7 +184,7 @@ class Slurm(Table):
     poll_seconds: Annotated[int, Field(gt=0, le=3600)] = 30
 
 
-class Platform(Table):
+class Platform(TomlTable):
     """A machine that campaigns run on.
 
     Attributes
@@ -210,7 +210,7 @@ class Platform(Table):
         Template of the words in front of the benchmark's command line; may be empty.
     io_nodes_switch : Switch
         The commands that switch I/O nodes on and off.
-    slurm : Slurm or None
+    slurm : SlurmJobSettings or None
         The settings for Slurm jobs; None if runs start on this machine.
     """
 
@@ -243,7 +243,7 @@ class Platform(Table):
     )
     io_nodes_switch: Switch = Switch()
     programs: Programs = Programs()
-    slurm: Slurm | None = None
+    slurm: SlurmJobSettings | None = None
 
     @model_validator(mode="after")
     def _io_nodes_matter(self) -> Platform:
@@ -261,7 +261,7 @@ class Platform(Table):
             Whether `launch` starts the benchmark's processes, in `test_directory`. Otherwise they
             run on this machine, in `node_directory` if there is one.
         """
-        switch, slurm = self.io_nodes_switch, self.slurm or Slurm()
+        switch, slurm = self.io_nodes_switch, self.slurm or SlurmJobSettings()
         templates = [switch.before, switch.after, *switch.environment.values(), *slurm.directives]
         if launched:
             templates += [self.test_directory, self.launch]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from benchdb.campaigns.disk_room import room_problems
 from benchdb.campaigns.engines import ENGINES
-from benchdb.campaigns.folder import Cell
+from benchdb.campaigns.folder import CampaignCell
 from benchdb.campaigns.launcher_starts import (
     find_program,
     launch_problems,
@@ -58,7 +58,7 @@ def problems_before(
     platform: Platform,
     engine: str,
     program: str | None,
-    cells: Sequence[Cell],
+    cells: Sequence[CampaignCell],
     warn: Callable[[str], None],
 ) -> list[InputError]:
     """Everything that would let runs fail, as far as this machine can tell before the first one.

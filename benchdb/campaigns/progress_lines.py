@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import click
 import humanize
 
-from benchdb.campaigns.standing import Progress
+from benchdb.campaigns.standing import CampaignProgress
 from ioncast_base.wording import counted
 
 
-def progress_text(progress: Progress) -> str:
+def progress_text(progress: CampaignProgress) -> str:
     """The progress in words, such as ``3 of 8 runs done, 1 failed, 2 minutes left``."""
     text = f"{progress.done} of {counted(progress.runs, 'run')} done"
     if progress.failed:
@@ -24,14 +24,14 @@ def progress_text(progress: Progress) -> str:
 
 
 @contextmanager
-def reporting(label: str = "") -> Iterator[Callable[[Progress], None]]:
+def reporting(label: str = "") -> Iterator[Callable[[CampaignProgress], None]]:
     """Give a function that shows progress.
 
     A terminal gets one line that changes; a file gets a new line after each twentieth of the runs.
     """
     twentieth, within_line = -1, False
 
-    def report(progress: Progress) -> None:
+    def report(progress: CampaignProgress) -> None:
         nonlocal twentieth, within_line
         reached = 20 * (progress.runs - progress.left) // progress.runs
         if sys.stderr.isatty():

@@ -19,17 +19,17 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from benchdb.campaigns.collecting import (
-    Result,
+    RunResult,
     failures,
     failures_in_a_row,
     result_of,
     stop_after_same_failures,
     store_results,
 )
-from benchdb.campaigns.folder import CampaignFolder, Cell, Run, locked
+from benchdb.campaigns.folder import CampaignCell, CampaignFolder, CampaignRun, locked
 from benchdb.campaigns.iops import CACHE, write_inputs
 from benchdb.campaigns.iops_report import write_iops_report
-from benchdb.campaigns.standing import Progress, progress_of
+from benchdb.campaigns.standing import CampaignProgress, progress_of
 from ioncast_base import signals
 from ioncast_base.errors import IoncastError
 
@@ -38,8 +38,8 @@ _STOP_SECONDS = 30.0
 
 
 def run_campaign(
-    folder: CampaignFolder, database: Engine, report: Callable[[Progress], None]
-) -> Progress:
+    folder: CampaignFolder, database: Engine, report: Callable[[CampaignProgress], None]
+) -> CampaignProgress:
     """Run the runs of a campaign that have not ended, and store their measurements."""
     with locked(folder) as lock, signals.noted() as asked_to_stop:
         watch = _Watch(folder, database, report)
@@ -58,7 +58,7 @@ def run_campaign(
 
 
 @contextmanager
-def one_by_one(folder: CampaignFolder) -> Iterator[Callable[[Run], Result]]:
+def one_by_one(folder: CampaignFolder) -> Iterator[Callable[[CampaignRun], RunResult]]:
     """Give a function that runs one run of a campaign, for an order that IOPS does not know.
 
     Runs that failed before run again.
@@ -89,7 +89,7 @@ def one_by_one(folder: CampaignFolder) -> Iterator[Callable[[Run], Result]]:
             write_iops_report(folder)
 
 
-def cells_to_run(folder: CampaignFolder, *, retry_failed: bool) -> list[Cell]:
+def cells_to_run(folder: CampaignFolder, *, retry_failed: bool) -> list[CampaignCell]:
     """Cells with runs that have not ended; if wanted, also those with failed runs."""
     again = [None, "failed"] if retry_failed else [None]
     results = ((run, result_of(folder, run)) for run in folder.runs)
@@ -104,7 +104,7 @@ def forget_failures(folder: CampaignFolder) -> None:
         run.path.rename(next(path for path in aside if not path.exists()))
 
 
-def _run_one(folder: CampaignFolder, run: Run) -> Result:
+def _run_one(folder: CampaignFolder, run: CampaignRun) -> RunResult:
     process = subprocess.Popen(  # noqa: S603 - our own script
         ["/bin/bash", folder.path / "cells" / f"{run.cell.name}.sh", str(run.repetition)],
         stdin=subprocess.DEVNULL,
@@ -132,17 +132,17 @@ class _Watch:
     """Follows the runs that have not ended, and stores their results."""
 
     def __init__(
-        self, folder: CampaignFolder, database: Engine, report: Callable[[Progress], None]
+        self, folder: CampaignFolder, database: Engine, report: Callable[[CampaignProgress], None]
     ) -> None:
         self._folder, self._database, self._report = folder, database, report
         self._open = folder.runs
-        self._results: list[Result] = []
+        self._results: list[RunResult] = []
         self._since: float | None = None
         self._before = 0
-        self.progress = Progress(len(self._open), 0, 0)
+        self.progress = CampaignProgress(len(self._open), 0, 0)
 
     @property
-    def open_cells(self) -> list[Cell]:
+    def open_cells(self) -> list[CampaignCell]:
         """Cells with runs that have not ended."""
         return list(dict.fromkeys(run.cell for run in self._open))
 
@@ -165,7 +165,7 @@ class _Watch:
             self._report(self.progress)
         return any(result.state == "failed" for result in new.values())
 
-    def _ended(self) -> list[Run]:
+    def _ended(self) -> list[CampaignRun]:
         # Listing the folder once costs less than looking for each of thousands of runs.
         with suppress(FileNotFoundError):
             begun = {entry.name for entry in os.scandir(self._folder.path / "runs")}

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from functools import partial
 from string import Template
 
-from benchdb.campaigns.engines import ENGINES, Job
-from benchdb.campaigns.folder import CampaignFolder, Cell, digest_of
+from benchdb.campaigns.engines import ENGINES, BenchmarkJob
+from benchdb.campaigns.folder import CampaignCell, CampaignFolder, digest_of
 from benchdb.campaigns.platform_file import Platform, fill
 from ioncast_base.wording import in_words
 
 OUTPUT = "output.json"
 
 
-def cell_script(folder: CampaignFolder, cell: Cell) -> str:
+def cell_script(folder: CampaignFolder, cell: CampaignCell) -> str:
     """Write the script of a cell."""
     platform, engine = folder.platform, ENGINES[folder.engine]
     job = job_of(folder, cell)
@@ -42,14 +42,14 @@ def cell_script(folder: CampaignFolder, cell: Cell) -> str:
     )
 
 
-def job_of(folder: CampaignFolder, cell: Cell) -> Job:
+def job_of(folder: CampaignFolder, cell: CampaignCell) -> BenchmarkJob:
     """The run of a cell, as its engine needs it."""
     platform = folder.platform
     # Two campaigns may use one directory, so the name has a part of the campaign. It has no number
     # of I/O nodes, because a file system that places files by their names must place them equally.
     campaign = hashlib.sha256(str(folder.path).encode()).hexdigest()[:8]
     name = f"ioncast.{campaign}.{digest_of(cell.config)}"
-    return Job(
+    return BenchmarkJob(
         config=cell.config,
         program=folder.program,
         launch=filled(platform.launch, cell),
@@ -66,7 +66,7 @@ def _within(directory: str, name: str) -> str:
     return f"{directory.rstrip('/')}/{name}"
 
 
-def filled(template: str, cell: Cell) -> str:
+def filled(template: str, cell: CampaignCell) -> str:
     """Fill a template of the platform with the numbers of a cell."""
     return fill(
         template,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from benchdb.campaigns.collecting import Result, result_of
-from benchdb.campaigns.folder import CampaignFolder, Run, is_running
+from benchdb.campaigns.collecting import RunResult, result_of
+from benchdb.campaigns.folder import CampaignFolder, CampaignRun, is_running
 
 
 @dataclass(frozen=True)
-class Progress:
+class CampaignProgress:
     """The progress of a campaign.
 
     Attributes
@@ -32,10 +32,10 @@ class Progress:
         return self.runs - self.done - self.failed
 
 
-def progress_of(results: Sequence[Result | None]) -> Progress:
+def progress_of(results: Sequence[RunResult | None]) -> CampaignProgress:
     """Count the finished and failed runs of a campaign."""
     states = [result.state for result in results if result]
-    return Progress(len(results), states.count("done"), states.count("failed"))
+    return CampaignProgress(len(results), states.count("done"), states.count("failed"))
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Status:
         Why it stopped by itself before its end, as a clause.
     """
 
-    progress: Progress
+    progress: CampaignProgress
     is_running: bool
     stopped: str | None
-    failed: tuple[tuple[Run, Result], ...]
+    failed: tuple[tuple[CampaignRun, RunResult], ...]
 
     @property
     def state(self) -> str:

@@ -119,7 +119,7 @@ class WantedRow:
 
 
 @dataclass(frozen=True)
-class Summary:
+class CoverageSummary:
     """The cells of some rows in numbers.
 
     Attributes
@@ -258,10 +258,10 @@ def blocks(rows: Sequence[CoverageRow]) -> list[tuple[str, str, list[CoverageRow
     return [(system, engine, list(block)) for (system, engine), block in grouped]
 
 
-def summarise(rows: Sequence[CoverageRow]) -> Summary:
+def summarise(rows: Sequence[CoverageRow]) -> CoverageSummary:
     """Count the cells of one group of rows."""
     cells = [cell for row in rows for cell in row.cells]
-    return Summary(
+    return CoverageSummary(
         configurations=len(rows),
         io_nodes=len({cell.io_nodes for cell in cells}),
         missing=sum(cell.missing for cell in cells),

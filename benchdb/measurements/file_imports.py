@@ -29,7 +29,7 @@ _START_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Counts:
+class ImportCounts:
     """Some measurements in numbers."""
 
     measurements: int
@@ -46,7 +46,7 @@ class StoredFile:
     ----------
     file_format : str
         Name of the format: an importer's, "parquet", "json" or `EXPORT`.
-    found, stored : Counts
+    found, stored : ImportCounts
         The measurements in the file, and those that the database did not have yet.
     replaced : int
         Number of measurements that were removed from the database for new ones.
@@ -55,8 +55,8 @@ class StoredFile:
     """
 
     file_format: str
-    found: Counts
-    stored: Counts
+    found: ImportCounts
+    stored: ImportCounts
     replaced: int = 0
     imports: int = 0
     known_imports: int = 0
@@ -184,9 +184,9 @@ def _opened(path: Path, name: str) -> tuple[bytes | Path, str | Path, bool]:
     return content, csv_of(content, name) if is_parquet else text_of(content, name), is_parquet
 
 
-def _counts(rows: Sequence[Measurement]) -> Counts:
+def _counts(rows: Sequence[Measurement]) -> ImportCounts:
     configs = {id(row.config): row.config for row in rows}
-    return Counts(
+    return ImportCounts(
         measurements=len(rows),
         configurations=len(set(configs.values())),
         set_apart=sum(not row.used for row in rows),

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, PlainSerializer, Strict, model_valid
 from ioncast_base.errors import InputError
 from ioncast_base.quantities import Bytes
 from ioncast_base.sizes import format_size, parse_size
-from ioncast_base.toml_files import Table, distinct, read_by, read_toml, refusing
+from ioncast_base.toml_files import TomlTable, distinct, read_by, read_toml, refusing
 
 BUNDLED = Path(__file__).with_name("testbed.toml")
 
@@ -62,7 +62,7 @@ _Rate = Annotated[str, AfterValidator(refusing(_rate))]
 _IoNodes = Annotated[int, Field(ge=0, le=250)]
 
 
-class ComputeNodes(Table):
+class ComputeNodes(TomlTable):
     """The compute nodes.
 
     Attributes
@@ -79,7 +79,7 @@ class ComputeNodes(Table):
     )
 
 
-class Forwarding(Table):
+class Forwarding(TomlTable):
     """The daemons on the I/O nodes.
 
     Attributes
@@ -91,7 +91,7 @@ class Forwarding(Table):
     threads: _Threads = 16
 
 
-class Storage(Table):
+class Storage(TomlTable):
     """The parallel file system behind the I/O nodes.
 
     Attributes
@@ -132,7 +132,7 @@ def _check_replicas(storage: Storage) -> None:
         )
 
 
-class Links(Table):
+class Links(TomlTable):
     """The rates of the nodes' links, in each direction, as tc writes them.
 
     Attributes
@@ -151,7 +151,7 @@ class Links(Table):
     burst: Annotated[str, AfterValidator(refusing(_burst))] = "256kb"
 
 
-class Description(Table):
+class Description(TomlTable):
     """An emulated platform.
 
     Attributes

@@ -14,7 +14,7 @@ from experiments.scheduling.policies import POLICIES, chosen_policies
 from experiments.scheduling.printing import FORMATS, Format, printed
 from experiments.scheduling.queues import poisson_queue
 from ioncast.worth.io_curves import stored_curves
-from ioncast.worth.queued_jobs import Job
+from ioncast.worth.queued_jobs import QueuedJob
 from ioncast.worth.replayed_machine import check_pool
 from ioncast.worth.sacct import COMMAND, read_extract
 from ioncast.worth.workload import workload
@@ -182,7 +182,7 @@ def scheduling(
     click.echo(printed(compared, output_format))
 
 
-def _jobs(settings: Settings, count: int | None, load: float | None) -> Sequence[Job]:
+def _jobs(settings: Settings, count: int | None, load: float | None) -> Sequence[QueuedJob]:
     """Read the queue, or make a synthetic one of `count` jobs."""
     if settings.queue is None:
         return poisson_queue(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ioncast.worth.queued_jobs import Job
+from ioncast.worth.queued_jobs import QueuedJob
 
 # Run times of a synthetic queue, and the number of applications that its jobs belong to.
 MEAN_RUN_S = 3600.0
@@ -13,7 +13,7 @@ APPLICATIONS = 100
 LIMIT_FACTOR = 2.0
 
 
-def poisson_queue(count: int, *, load: float, machine_nodes: int, seed: int) -> list[Job]:
+def poisson_queue(count: int, *, load: float, machine_nodes: int, seed: int) -> list[QueuedJob]:
     """Make a synthetic queue whose jobs arrive independently of each other (a Poisson process).
 
     Sizes are powers of two up to half of the machine, all equally likely. Run times are
@@ -44,6 +44,6 @@ def poisson_queue(count: int, *, load: float, machine_nodes: int, seed: int) -> 
     nodes = random.choice(sizes, count).tolist()
     applications = random.integers(APPLICATIONS, size=count).tolist()
     return [
-        Job(submit, run, LIMIT_FACTOR * run, size, f"application {number}")
+        QueuedJob(submit, run, LIMIT_FACTOR * run, size, f"application {number}")
         for submit, run, size, number in zip(submits, runs, nodes, applications, strict=True)
     ]

@@ -10,12 +10,12 @@ from experiments.platform.description import Description
 from experiments.studies.settings import Settings
 from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
-from ioncast_base.toml_files import Table, read_text
+from ioncast_base.toml_files import TomlTable, read_text
 
 _FILE = "study.json"
 
 
-class Begun(Table):
+class Begun(TomlTable):
     """A study that has begun.
 
     Attributes

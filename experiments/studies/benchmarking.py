@@ -126,7 +126,7 @@ def pattern_name(config: IorConfig) -> str:
     return "-".join(words)
 
 
-def _measurements(campaign: CampaignFolder) -> Iterator[tuple[folders.Run, Measurement]]:
+def _measurements(campaign: CampaignFolder) -> Iterator[tuple[folders.CampaignRun, Measurement]]:
     for run in campaign.runs:
         result = result_of(campaign, run)
         if result is not None and result.state == "done":

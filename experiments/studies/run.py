@@ -15,7 +15,7 @@ from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
 from benchdb.campaigns.prerequisites import find_engine
 from benchdb.campaigns.progress_lines import reporting
-from benchdb.campaigns.standing import Progress
+from benchdb.campaigns.standing import CampaignProgress
 from experiments import datasets
 from experiments.applications.running import run_application
 from experiments.applications.spec import Application
@@ -184,7 +184,7 @@ def _reference_runs(
     """Run each application once with the fewest I/O nodes, for its log."""
     with reporting("reference runs: ") as report:
         for number, application in enumerate(applications):
-            report(Progress(len(applications), done=number, failed=0))
+            report(CampaignProgress(len(applications), done=number, failed=0))
             log = _log(application, emulated, settings)
             if (folder / log.file).exists():
                 continue
@@ -198,7 +198,7 @@ def _reference_runs(
                     darshan=darshan,
                     hacc_io_program=own_program(application) if darshan else None,
                 )
-        report(Progress(len(applications), done=len(applications), failed=0))
+        report(CampaignProgress(len(applications), done=len(applications), failed=0))
 
 
 def _tell_plan(

@@ -11,20 +11,20 @@ import random
 from collections.abc import Sequence
 
 from benchdb.campaigns.collecting import failures
-from benchdb.campaigns.folder import CampaignFolder, Run
+from benchdb.campaigns.folder import CampaignFolder, CampaignRun
 from benchdb.campaigns.progress_lines import reporting
 from benchdb.campaigns.running import one_by_one
-from benchdb.campaigns.standing import Progress
+from benchdb.campaigns.standing import CampaignProgress
 from experiments.applications.launching import Platform
 from experiments.studies.rerunning import Planned, rerun
 from ioncast_base.errors import IoncastError
 
 
 def shuffled(
-    benchmarks: Sequence[Run], reruns: Sequence[Planned], seed: int
-) -> list[Run | Planned]:
+    benchmarks: Sequence[CampaignRun], reruns: Sequence[Planned], seed: int
+) -> list[CampaignRun | Planned]:
     """Order the benchmarks and the reruns of a study at random, all together."""
-    order: list[Run | Planned] = [*benchmarks, *reruns]
+    order: list[CampaignRun | Planned] = [*benchmarks, *reruns]
     random.Random(seed).shuffle(order)  # noqa: S311
     return order
 
@@ -61,7 +61,7 @@ def run_shuffled(
     done = 0
     with one_by_one(campaign) as run_benchmark, reporting("runs: ") as report:
         for number, one in enumerate(order, start=1):
-            if isinstance(one, Run):
+            if isinstance(one, CampaignRun):
                 done += run_benchmark(one).state == "done"
             else:
                 try:
@@ -69,7 +69,7 @@ def run_shuffled(
                     done += 1
                 except IoncastError as error:
                     failed.setdefault(one.application.name, []).append(str(error))
-            report(Progress(len(order), done=done, failed=number - done))
+            report(CampaignProgress(len(order), done=done, failed=number - done))
     _check_some(campaign, reruns, failed)
     return failed
 

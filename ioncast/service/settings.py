@@ -16,7 +16,7 @@ from ioncast_base.quantities import Count, PredictedIoNodes
 from ioncast_base.toml_files import (
     Line,
     Name,
-    Table,
+    TomlTable,
     distinct,
     in_plain_words,
     parse_toml,
@@ -56,7 +56,7 @@ def default_state() -> str:
     return str(Path(home) / "ioncast")
 
 
-class SystemSettings(Table):
+class SystemSettings(TomlTable):
     """Settings of one system, instead of those for all systems."""
 
     tolerance: Share | None = None
@@ -65,7 +65,7 @@ class SystemSettings(Table):
     explore: Share | None = None
 
 
-class Settings(Table):
+class Settings(TomlTable):
     """All settings of the service; each has a default that works.
 
     The names tell the units: MiB, seconds.

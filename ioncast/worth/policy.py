@@ -38,7 +38,7 @@ class Policy:
     is_direct: bool = False
 
 
-class Arbiter:
+class SimulatedArbiter:
     """Divides free I/O nodes among jobs that start at the same time.
 
     This is the arbitration of `ioncast_base.knapsack`: running jobs keep their I/O

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Job(NamedTuple):
+class QueuedJob(NamedTuple):
     """A job as Slurm's accounting knows it.
 
     Attributes

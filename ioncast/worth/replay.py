@@ -19,7 +19,7 @@ from math import inf
 
 import numpy as np
 
-from ioncast.worth.policy import Arbiter, Policy
+from ioncast.worth.policy import Policy, SimulatedArbiter
 from ioncast.worth.replayed_machine import Machine
 from ioncast.worth.workload import Floats, Ints, Workload
 
@@ -100,7 +100,7 @@ class _Replay:
         self.moved_mib: list[float] = work.moved_mib.tolist()
         self.mib_s = [curve.mib_s for curve in work.curves]
         self.io_nodes: list[int] = policy.asks(work, machine).tolist()
-        self.arbiter = Arbiter(work.curves, machine) if policy.arbitrates else None
+        self.arbiter = SimulatedArbiter(work.curves, machine) if policy.arbitrates else None
         self.progress = progress
         self.start_s, self.end_s, self.io_s = [0.0] * count, [0.0] * count, [0.0] * count
         self.held_up = [False] * count
@@ -215,7 +215,7 @@ class _Replay:
                 reserved_s = max(limit_s, now_s)
         return reserved_s, spare_nodes, spare_io_nodes
 
-    def _arbitrate(self, arbiter: Arbiter, starting: list[int], free: int) -> None:
+    def _arbitrate(self, arbiter: SimulatedArbiter, starting: list[int], free: int) -> None:
         given = arbiter.divide([self.curve[job] for job in starting], free)
         for job, io_nodes in zip(starting, given, strict=True):
             self.free_io_nodes -= io_nodes - self.io_nodes[job]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from ioncast.worth.queued_jobs import Job
+from ioncast.worth.queued_jobs import QueuedJob
 from ioncast_base.errors import InputError
 from ioncast_base.times import instant
 
@@ -45,7 +45,7 @@ class LeftOut(Enum):
 class Extract:
     """The content of an accounting extract."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[QueuedJob, ...]
     left_out: Mapping[LeftOut, int]
 
     @property
@@ -72,7 +72,7 @@ def read_extract(path: str | Path) -> Extract:
         lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
     except OSError as error:
         raise InputError(error.strerror or str(error), where=where) from error
-    jobs: list[Job] = []
+    jobs: list[QueuedJob] = []
     left_out: Counter[LeftOut] = Counter()
     for line, row in _rows(lines, where):
         if row is None:
@@ -145,11 +145,11 @@ def _time_s(text: str) -> float | None:
     return time.timestamp() if time else None
 
 
-def _job(row: Row, where: str) -> Job:
+def _job(row: Row, where: str) -> QueuedJob:
     submit, start, end = (_time_s(row[name]) for name in ("submit", "start", "end"))
     assert submit is not None and start is not None and end is not None  # noqa: S101
     bytes_ = row.get("bytes")
-    return Job(
+    return QueuedJob(
         submit_s=submit,
         run_s=end - start,
         limit_s=_limit_s(row.get("timelimit", ""), where) or end - start,

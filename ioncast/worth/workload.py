@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast.worth.io_curves import IoCurve
-from ioncast.worth.queued_jobs import Job
+from ioncast.worth.queued_jobs import QueuedJob
 from ioncast.worth.replayed_machine import Machine, static
 from ioncast_base.errors import InputError
 
@@ -58,7 +58,7 @@ class Workload:
 
 
 def workload(
-    jobs: Sequence[Job],
+    jobs: Sequence[QueuedJob],
     curves: Sequence[IoCurve],
     machine: Machine,
     *,
@@ -123,7 +123,7 @@ def workload(
     )
 
 
-def _check_sizes(jobs: Sequence[Job], machine: Machine) -> None:
+def _check_sizes(jobs: Sequence[QueuedJob], machine: Machine) -> None:
     largest = max(job.nodes for job in jobs)
     if largest > machine.nodes:
         raise InputError(

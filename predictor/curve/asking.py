@@ -16,11 +16,11 @@ from ioncast_base.errors import DatabaseError, InputError, IoncastError, Unknown
 from ioncast_base.wording import alike_first, listed
 from ior_configs import IorConfig
 from predictor.curve.own_run import own_run
-from predictor.curve.prediction import Policy, Prediction, predict
+from predictor.curve.prediction import DecisionRules, Prediction, predict
 from predictor.matching.configurations import configuration
 from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from predictor.model.plausible import impossible
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases import tables
 from summario.phases.extract import extract_run
 from summario.phases.selection import without_small
@@ -44,7 +44,7 @@ class OpenTransaction(Protocol):
 
 
 @dataclass(frozen=True)
-class Frontend:
+class PredictionContext:
     """The differences between the command line and the service.
 
     Attributes
@@ -71,7 +71,7 @@ class Frontend:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PredictionRequest:
     """A question for a prediction, without the phases.
 
     Attributes
@@ -83,7 +83,7 @@ class Asked:
         The numbers of I/O nodes to predict; None for all that were measured.
     engine : str or None
         The program whose benchmarks to use; None to choose one.
-    policy : Policy
+    policy : DecisionRules
         The site's rules for the decision.
     """
 
@@ -92,10 +92,10 @@ class Asked:
     io_nodes: tuple[int, ...] | None = None
     ran_with: int | None = None
     engine: str | None = None
-    policy: Policy = field(default_factory=Policy)
+    policy: DecisionRules = field(default_factory=DecisionRules)
 
 
-def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
+def ask(frontend: PredictionContext, asked: PredictionRequest, found: Extraction) -> Prediction:
     """Predict an application from the measurements in the database.
 
     If the model must be fitted first, it is stored for the next prediction.
@@ -134,7 +134,7 @@ def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
     return replace(prediction, job=job, nodes=nodes, warnings=warnings)
 
 
-def beside_own_run(prediction: Prediction, asked: Asked) -> Prediction:
+def beside_own_run(prediction: Prediction, asked: PredictionRequest) -> Prediction:
     """Compare a prediction with the run of its phases, and decide nothing if that is impossible.
 
     A run of the application that corrected the prediction shows that the system is the right one.
@@ -159,13 +159,13 @@ def configurations_of(phases: Iterable[Phase], nodes: int | None) -> list[IorCon
 
 
 def read_knowledge(
-    frontend: Frontend,
+    frontend: PredictionContext,
     system: str,
     wanted: Iterable[IorConfig],
     engine: str | None = None,
     *,
     may_be_empty: bool = False,
-) -> tuple[Knowledge, MeasurementSummary, tuple[str, ...]]:
+) -> tuple[SystemModel, MeasurementSummary, tuple[str, ...]]:
     """Read the curves and the model that predict some configurations, and their summary.
 
     If the model must be fitted first, it is stored for the next prediction. Warnings name engines
@@ -195,7 +195,9 @@ def read_knowledge(
     return knowledge, summary, warnings
 
 
-def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> MeasurementSummary:
+def fit_anew(
+    frontend: PredictionContext, system: str, engine: str | None = None
+) -> MeasurementSummary:
     """Fit a system's model and store it, even if the stored one is current."""
     with frontend.transaction() as connection:
         require_system(connection, system)
@@ -283,13 +285,13 @@ def _phases_of_csv(source: str, settings: ExtractionSettings) -> Extraction:
     return without_small(tables.read_csv(source), settings.min_share)
 
 
-def _store_model(frontend: Frontend, summary: MeasurementSummary) -> None:
+def _store_model(frontend: PredictionContext, summary: MeasurementSummary) -> None:
     with frontend.transaction(write=True) as connection:
         summary.store_model(connection)
 
 
 def _nothing_measured(
-    frontend: Frontend, connection: Connection, found: MeasurementSummary
+    frontend: PredictionContext, connection: Connection, found: MeasurementSummary
 ) -> UnknownNameError:
     system = found.system
     kind = "engines" if found.engines else "systems"
@@ -309,7 +311,7 @@ def _nothing_measured(
     )
 
 
-def _other_engines(found: MeasurementSummary, frontend: Frontend) -> tuple[str, ...]:
+def _other_engines(found: MeasurementSummary, frontend: PredictionContext) -> tuple[str, ...]:
     others = ", ".join(name for name in found.engines if name != found.engine)
     if not others:
         return ()

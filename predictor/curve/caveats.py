@@ -9,7 +9,7 @@ from ioncast_base.wording import bandwidth, counted, each_in_words, in_digits, i
 from predictor.curve.differing import differing
 from predictor.matching.configurations import MatchedPhase, metadata_warnings
 from predictor.model.plausible import IMPLAUSIBLE_FACTOR
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 
 # A benchmark with a higher fidelity has no warning.
 _FAITHFUL = 0.9
@@ -27,7 +27,7 @@ RESTS_ON_RUNS = (
 
 def limits(
     matched: Sequence[MatchedPhase],
-    knowledge: Knowledge,
+    knowledge: SystemModel,
     nodes: int | None,
     asked: Sequence[int],
     ran_with: int | None,
@@ -94,7 +94,7 @@ def too_fast(runs: Sequence[tuple[int, float, float]]) -> Iterator[str]:
 
 
 def _of_io_nodes(
-    curves: Sequence[Curve], knowledge: Knowledge, asked: Sequence[int], ran_with: int | None
+    curves: Sequence[Curve], knowledge: SystemModel, asked: Sequence[int], ran_with: int | None
 ) -> Iterator[str]:
     """Name the numbers of I/O nodes that were not measured, and say how they are predicted."""
     if not curves:
@@ -126,7 +126,7 @@ def _of_io_nodes(
         )
 
 
-def _measured(knowledge: Knowledge) -> str:
+def _measured(knowledge: SystemModel) -> str:
     """Name direct access, if it was measured, and the range of I/O nodes."""
     forwarded = knowledge.range_of_io_nodes
     ends = " to ".join(map(str, sorted({*forwarded[:1], *forwarded[-1:]})))

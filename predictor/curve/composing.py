@@ -19,7 +19,7 @@ from predictor.curve.overlap import Timeline, seconds_together
 from predictor.model.posterior import (
     LEAST_SCATTER,
     Belief,
-    Outcome,
+    ObservedBandwidth,
     Scatter,
     errors_of_predictions,
     errors_without_benchmark,
@@ -66,7 +66,7 @@ class Point:
     basis: Literal["measured", "model"] = "measured"
 
 
-class Work(NamedTuple):
+class PartWork(NamedTuple):
     """One part of a phase, for `compose`.
 
     Attributes
@@ -128,7 +128,7 @@ class Composition:
             runs_mib_s=self.runs_mib_s * factors,
         )
 
-    def learned(self, outcomes: Sequence[Outcome]) -> Composition:
+    def learned(self, outcomes: Sequence[ObservedBandwidth]) -> Composition:
         """Correct the bandwidths by outcomes of the application (see `posterior`)."""
         expected = np.log(self.expected_mib_s)
         noise = np.log(self.runs_mib_s) - expected
@@ -173,12 +173,12 @@ class Composition:
         ]
 
 
-def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -> Composition:
+def compose(work: Sequence[PartWork], io_nodes: Sequence[int], timeline: Timeline) -> Composition:
     """Compose the curve of an application.
 
     Parameters
     ----------
-    work : sequence of Work
+    work : sequence of PartWork
         All parts that move bytes, at least one. Parts with the same estimate share its doubt
         and its mode; noise is drawn for each part.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ioncast_base.wording import counted
 from predictor.matching.configurations import Difference, MatchedPhase
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.naming import phases_named, shortened
 
 # Differences of parts with a smaller share of the bytes have no warning.
@@ -31,7 +31,7 @@ _NAMES = {
 }
 
 
-def differing(matched: Sequence[MatchedPhase], knowledge: Knowledge) -> Iterator[str]:
+def differing(matched: Sequence[MatchedPhase], knowledge: SystemModel) -> Iterator[str]:
     """Warn of benchmarks that stand in although they differ, and of those that cannot.
 
     Phases with the same difference share a sentence. Differences of parts with less than 1 % of

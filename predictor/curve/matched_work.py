@@ -11,12 +11,12 @@ from zlib import crc32
 
 import numpy as np
 
-from predictor.curve.composing import Composition, Work, compose
+from predictor.curve.composing import Composition, PartWork, compose
 from predictor.curve.estimates import Estimate, as_expected, as_measured
 from predictor.curve.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchKey, configuration
 from predictor.matching.uneven import limits_of
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Part, Phase
 
 # The covariances of more configurations would not fit into memory.
@@ -41,7 +41,7 @@ _PATTERN = (
 
 
 @dataclass(frozen=True)
-class Task:
+class MatchedInput:
     """A phase, its index in the job, and the matches of its parts."""
 
     index: int
@@ -49,7 +49,9 @@ class Task:
     parts: tuple[tuple[Part, Match], ...]
 
 
-def tasks_of(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -> tuple[Task, ...]:
+def tasks_of(
+    phases: Sequence[Phase], knowledge: SystemModel, nodes: int | None
+) -> tuple[MatchedInput, ...]:
     """Match the parts of phases; phases without parts are left out."""
     match = cache(knowledge.match)
     tasks = []
@@ -61,11 +63,11 @@ def tasks_of(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -
         ]
         if found:
             parts = tuple((part, replace(one, limits_mib_s=limits)) for part, one in found)
-            tasks.append(Task(index, phase, parts))
+            tasks.append(MatchedInput(index, phase, parts))
     return tuple(tasks)
 
 
-def in_order(tasks: Iterable[Task]) -> tuple[Task, ...]:
+def in_order(tasks: Iterable[MatchedInput]) -> tuple[MatchedInput, ...]:
     """Sort by the pattern of I/O, then by time.
 
     The draws of a phase and its rounding must depend neither on its place in a list nor on its
@@ -76,13 +78,13 @@ def in_order(tasks: Iterable[Task]) -> tuple[Task, ...]:
     return tuple(sorted(tasks, key=lambda task: _order(task.phase)))
 
 
-def matches_of(tasks: Iterable[Task]) -> list[Match]:
+def matches_of(tasks: Iterable[MatchedInput]) -> list[Match]:
     """List the different matches of tasks."""
     return list({found.key: found for task in tasks for _, found in task.parts}.values())
 
 
 def estimates_of(
-    matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
+    matches: Sequence[Match], knowledge: SystemModel, io_nodes: Sequence[int]
 ) -> dict[MatchKey, Estimate]:
     """Estimate each match by its key; empty if there are no numbers of I/O nodes."""
     if not io_nodes:
@@ -101,7 +103,7 @@ def _limited(estimate: Estimate, limits: Mapping[int, float], io_nodes: Sequence
 
 
 def _even_estimates(
-    matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
+    matches: Sequence[Match], knowledge: SystemModel, io_nodes: Sequence[int]
 ) -> dict[MatchKey, Estimate]:
     """Estimate matches as if their bytes lay evenly over processes and compute nodes."""
     if knowledge.model is None:
@@ -127,7 +129,7 @@ def _even_estimates(
 
 
 def composition_of(
-    tasks: Sequence[Task], estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
+    tasks: Sequence[MatchedInput], estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
 ) -> Composition | None:
     """Compose the estimated parts of the phases; None if no part has an estimate."""
     seen: Counter[str] = Counter()
@@ -139,7 +141,7 @@ def composition_of(
                 # Another text would change the interval of every prediction.
                 seed = crc32(f"{name} {seen[name]}".encode())
                 seen[name] += 1
-                work.append(Work(i, part.bytes, estimates[found.key], seed))
+                work.append(PartWork(i, part.bytes, estimates[found.key], seed))
     timeline = timeline_of([task.phase for task in tasks])
     return compose(work, io_nodes, timeline) if work else None
 

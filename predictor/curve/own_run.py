@@ -18,7 +18,7 @@ _SURE = 0.99
 
 
 @dataclass(frozen=True)
-class Share:
+class SlowerShare:
     """The share of the expected runs with a number of I/O nodes that are slower than a run."""
 
     io_nodes: int
@@ -33,12 +33,12 @@ class OwnRun:
     ----------
     bandwidth_mib_s : float
         The bytes of the phases that have a benchmark, over the time of these phases.
-    expected : tuple of Share
+    expected : tuple of SlowerShare
         For the run's number of I/O nodes; if it is not known, for each predicted number.
     """
 
     bandwidth_mib_s: float
-    expected: tuple[Share, ...]
+    expected: tuple[SlowerShare, ...]
     p90_mib_s: float
 
     @property
@@ -76,7 +76,7 @@ def own_run(
     except ValueError:
         return None
     slower = (expected.runs_mib_s < got_mib_s).mean(axis=0)
-    shares = [Share(n, float(slower[i])) for i, n in enumerate(expected.io_nodes)]
+    shares = [SlowerShare(n, float(slower[i])) for i, n in enumerate(expected.io_nodes)]
     own = [share for share in shares if share.io_nodes == ran_with] or shares
     p90_mib_s = float(np.percentile(expected.runs_mib_s, 90, axis=0).max())
     return OwnRun(got_mib_s, tuple(own), p90_mib_s)

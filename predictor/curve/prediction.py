@@ -33,7 +33,7 @@ from predictor.curve.decision import (
 )
 from predictor.curve.estimates import Estimate
 from predictor.curve.matched_work import (
-    Task,
+    MatchedInput,
     composition_of,
     estimates_of,
     in_order,
@@ -43,8 +43,8 @@ from predictor.curve.matched_work import (
 from predictor.curve.own_run import OwnRun
 from predictor.matching.configurations import MatchedPhase, MatchKey
 from predictor.model.plausible import is_implausible
-from predictor.model.posterior import Outcome
-from predictor.model.system_model import Knowledge
+from predictor.model.posterior import ObservedBandwidth
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Phase
 from summario.runs.hosts import NodeCount
 
@@ -54,7 +54,7 @@ _LOGS_ARE_OFF = 0.14
 
 
 @dataclass(frozen=True)
-class Policy:
+class DecisionRules:
     """A site's rules for decisions.
 
     Attributes
@@ -109,7 +109,7 @@ class Best:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Candidates:
     """The numbers of I/O nodes that a decision may choose from.
 
     Attributes
@@ -133,7 +133,7 @@ class Choice:
         found: NDArray[np.float64] = np.log(self.runs_mib_s / self.expected_mib_s).std(axis=0)
         return found
 
-    def decide(self, policy: Policy, share: float = 1.0) -> Decision:
+    def decide(self, policy: DecisionRules, share: float = 1.0) -> Decision:
         """Decide by the rules of a site; `share` is as for `decision.decide`."""
         return decide(
             self.curve,
@@ -164,7 +164,7 @@ class Prediction:
         `predictor.model.plausible`).
     warnings : tuple of str
         Limits of the prediction, a sentence each.
-    choice : Choice
+    choice : Candidates
         The points and draws of the decision, to decide by other policies.
     nodes : NodeCount or None
         The number of compute nodes of the job, and where it comes from; None if it is unknown.
@@ -182,7 +182,7 @@ class Prediction:
     earlier_runs: tuple[EarlierRun, ...]
     phases: tuple[MatchedPhase, ...]
     warnings: tuple[str, ...]
-    choice: Choice = field(compare=False, repr=False)
+    choice: Candidates = field(compare=False, repr=False)
     nodes: NodeCount | None = None
     implausible_runs: tuple[EarlierRun, ...] = ()
     uncorrected: Composition | None = field(default=None, compare=False, repr=False)
@@ -196,14 +196,14 @@ class Prediction:
 
 def predict(
     phases: Sequence[Phase],
-    knowledge: Knowledge,
+    knowledge: SystemModel,
     *,
     system: str,
     nodes: int | None = None,
     io_nodes: Sequence[int] | None = None,
     ran_with: int | None = None,
     earlier: Sequence[EarlierRun] = (),
-    policy: Policy | None = None,
+    policy: DecisionRules | None = None,
 ) -> Prediction:
     """Predict an application's bandwidth with each number of I/O nodes.
 
@@ -239,14 +239,14 @@ def predict(
 
 def predict_together(
     versions: Sequence[Sequence[Phase]],
-    knowledge: Knowledge,
+    knowledge: SystemModel,
     *,
     system: str,
     nodes: Sequence[int | None],
     io_nodes: Sequence[int] | None = None,
     ran_with: int | None = None,
     earlier: Sequence[EarlierRun] = (),
-    policy: Policy | None = None,
+    policy: DecisionRules | None = None,
 ) -> list[Prediction]:
     """Predict a run and changed versions of it, with draws that belong together.
 
@@ -326,7 +326,7 @@ def predict_together(
                 job=next(iter(jobs), None),
                 curve=curve,
                 best=best,
-                decision=choice.decide(policy or Policy()),
+                decision=choice.decide(policy or DecisionRules()),
                 earlier_runs=runs,
                 phases=matched,
                 warnings=(
@@ -351,14 +351,14 @@ def predict_together(
 class _Version:
     """A version of a run: its tasks, also by time, and the numbers of I/O nodes to predict."""
 
-    tasks: tuple[Task, ...]
-    ordered: tuple[Task, ...]
+    tasks: tuple[MatchedInput, ...]
+    ordered: tuple[MatchedInput, ...]
     asked: tuple[int, ...]
 
 
 def _version(
     phases: Sequence[Phase],
-    knowledge: Knowledge,
+    knowledge: SystemModel,
     nodes: int | None,
     io_nodes: Sequence[int] | None,
 ) -> _Version:
@@ -367,7 +367,9 @@ def _version(
     return _Version(tasks, in_order(tasks), tuple(io_nodes or knowledge.io_nodes(usable)))
 
 
-def _can_rest_on(runs: Sequence[EarlierRun], phases: Sequence[Phase], knowledge: Knowledge) -> bool:
+def _can_rest_on(
+    runs: Sequence[EarlierRun], phases: Sequence[Phase], knowledge: SystemModel
+) -> bool:
     """Whether a prediction may rest on earlier runs alone."""
     numbers = [run.io_nodes for run in runs if run.io_nodes in knowledge.measured_io_nodes]
     moved = sum(phase.bytes for phase in phases)
@@ -375,7 +377,7 @@ def _can_rest_on(runs: Sequence[EarlierRun], phases: Sequence[Phase], knowledge:
 
 
 def _estimated(
-    versions: Sequence[_Version], knowledge: Knowledge, io_nodes: Iterable[int]
+    versions: Sequence[_Version], knowledge: SystemModel, io_nodes: Iterable[int]
 ) -> tuple[dict[MatchKey, Estimate], list[int]]:
     """Estimate the parts of all versions, with the numbers of I/O nodes that can be estimated."""
     # Each phase stands beside its changed ones, so that their doubts are drawn at once.
@@ -389,7 +391,7 @@ def _estimated(
     return estimates_of(usable, knowledge, points), points
 
 
-def _observed(tasks: Sequence[Task]) -> float:
+def _observed(tasks: Sequence[MatchedInput]) -> float:
     """Compute the bandwidth of the run, from the phases of which a part has a benchmark."""
     known = [task.phase for task in tasks if any(found.curve for _, found in task.parts)]
     try:
@@ -400,9 +402,9 @@ def _observed(tasks: Sequence[Task]) -> float:
 
 def _doubted(
     composition: Composition | None,
-    tasks: Sequence[Task],
+    tasks: Sequence[MatchedInput],
     estimates: Mapping[MatchKey, Estimate],
-    knowledge: Knowledge,
+    knowledge: SystemModel,
 ) -> Composition | None:
     """Compose again with the doubts about benchmarks that do other I/O."""
     found = {match.key: match for match in matches_of(tasks) if match.key in estimates}
@@ -450,7 +452,7 @@ def _learned(composition: Composition, runs: Sequence[EarlierRun]) -> Compositio
     """Correct a composition by all runs."""
     return composition.learned(
         [
-            Outcome(
+            ObservedBandwidth(
                 composition.io_nodes.index(run.io_nodes),
                 math.log(run.bandwidth_mib_s),
                 run.day,
@@ -492,7 +494,7 @@ def _scaled(
 
 
 def _matched(
-    task: Task, estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
+    task: MatchedInput, estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
 ) -> MatchedPhase:
     times: list[dict[int, float]] = []
     for part, found in task.parts:
@@ -508,9 +510,9 @@ def _choose(
     expected: NDArray[np.float64],
     of_runs: NDArray[np.float64],
     version: _Version,
-    knowledge: Knowledge,
+    knowledge: SystemModel,
     runs: Sequence[EarlierRun],
-) -> tuple[Best, Choice]:
+) -> tuple[Best, Candidates]:
     """Find the best number of I/O nodes, and collect the points that a decision may choose."""
     trusted = [i for i, point in enumerate(curve) if knowledge.decides_on(point.io_nodes)]
     points = tuple(curve[i] for i in trusted)
@@ -523,7 +525,7 @@ def _choose(
         if best.io_nodes is None
         else too_little_known(known, moved, [run.io_nodes for run in runs])
     )
-    return best, Choice(points, expected[:, trusted], of_runs[:, trusted], unknown)
+    return best, Candidates(points, expected[:, trusted], of_runs[:, trusted], unknown)
 
 
 def _common(cells: Iterable[Iterable[int]]) -> set[int]:

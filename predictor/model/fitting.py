@@ -23,7 +23,7 @@ from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, co
 from predictor.model.learning import CurveProcess
 from predictor.model.priors import Prior, learned, weak
 from predictor.model.regimes import large_requests
-from predictor.model.system_model import SMALLEST_GAP, Model, Scores, measurements, widened
+from predictor.model.system_model import SMALLEST_GAP, HeldBackErrors, Model, measurements, widened
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -339,7 +339,7 @@ def _held(
     return _Held(process, everything[first], of_run.reshape(-1), logarithms)
 
 
-def _scores(held: _Held, left_out: Posterior, patterns: Labels) -> Scores:
+def _scores(held: _Held, left_out: Posterior, patterns: Labels) -> HeldBackErrors:
     count = len(held.cells)
     runs = np.exp(held.logarithms)
     measured = np.bincount(held.of_run, runs, count) / np.bincount(held.of_run, minlength=count)
@@ -355,7 +355,7 @@ def _scores(held: _Held, left_out: Posterior, patterns: Labels) -> Scores:
         [cells] = np.nonzero(patterns == pattern)
         chosen = cells[predicted[cells].argmax()]
         regrets.append(1 - measured[chosen] / measured[cells].max())
-    return Scores(
+    return HeldBackErrors(
         cell_error=float(np.mean(errors)),
         median_error=float(np.median(per_pattern[~small])),
         regret=float(np.mean(regrets)),

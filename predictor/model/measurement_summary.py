@@ -17,7 +17,7 @@ from benchdb.store.fitted_models import state_of, store_model
 from ior_configs import IorConfig
 from predictor.matching.nearest import Catalogue, catalogue_of_rows
 from predictor.model.stored import current_model, to_document
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 
 # The method is made for IOR (Inria RR-9366); the other engines imitate its runs.
 _FIRST = "ior"
@@ -72,7 +72,7 @@ class MeasurementSummary:
         near = {row.id for one in asked for row in self._catalogue.near(one, count)}
         return tuple(sorted(near))
 
-    def knowledge(self, connection: Connection, ids: Sequence[int]) -> Knowledge:
+    def knowledge(self, connection: Connection, ids: Sequence[int]) -> SystemModel:
         """Read the curves of some configurations (see `near`), and add model and fidelities."""
         missing = [id_ for id_ in ids if id_ not in self._curves]
         for curve in curves_of_ids(connection, self.system, missing, self.engine):
@@ -80,7 +80,7 @@ class MeasurementSummary:
         curves = tuple(self._curves[id_] for id_ in ids if id_ in self._curves)
         for id_ in list(self._curves)[: max(len(self._curves) - _MOST_CURVES, 0)]:
             del self._curves[id_]
-        return Knowledge(curves, self.model, fidelities_of(connection, self.system))
+        return SystemModel(curves, self.model, fidelities_of(connection, self.system))
 
     def curves_to_fit(self, connection: Connection) -> list[Curve]:
         """Read the curves to fit a model to: all, or a random sample with a fixed seed."""

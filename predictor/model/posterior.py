@@ -61,7 +61,7 @@ class Belief:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ObservedBandwidth:
     """The bandwidth that a run got.
 
     Attributes
@@ -139,7 +139,7 @@ def inverse_root(covariance: Array) -> Array:
 
 
 def posterior(
-    prior: Belief, outcomes: Sequence[Outcome], scatter: Scatter, day: float | None = None
+    prior: Belief, outcomes: Sequence[ObservedBandwidth], scatter: Scatter, day: float | None = None
 ) -> Belief:
     """Correct a prior by outcomes.
 
@@ -167,7 +167,7 @@ def posterior(
     return _drifted(after, last, day, scatter)
 
 
-def fitted(prior: Belief, outcomes: Sequence[Outcome], usual: Scatter) -> Scatter:
+def fitted(prior: Belief, outcomes: Sequence[ObservedBandwidth], usual: Scatter) -> Scatter:
     """Find how the runs of an application scatter and drift, by the likelihood of its outcomes.
 
     Parameters
@@ -190,7 +190,9 @@ def fitted(prior: Belief, outcomes: Sequence[Outcome], usual: Scatter) -> Scatte
     return Scatter(tried.of_runs[best], float(drifts[best]) * usual.drift)
 
 
-def _filtered(prior: Belief, outcomes: Sequence[Outcome], scatter: Scatter) -> tuple[Belief, Array]:
+def _filtered(
+    prior: Belief, outcomes: Sequence[ObservedBandwidth], scatter: Scatter
+) -> tuple[Belief, Array]:
     """Correct a prior by each of several scatters, and tell the likelihoods of the outcomes."""
     likelihood = np.zeros(np.shape(scatter.drift))
     beliefs = [prior]
@@ -225,7 +227,7 @@ def _log_density(error: Array, variance: Array) -> Array:
     return found
 
 
-def _noise(outcome: Outcome, scatter: Scatter) -> Array:
+def _noise(outcome: ObservedBandwidth, scatter: Scatter) -> Array:
     """Compute the variance of an outcome around what is expected."""
     usual = scatter.of_runs[..., outcome.place] ** 2
     found: Array = usual * (2 if outcome.is_cut else 1) + outcome.scatter**2
@@ -239,7 +241,7 @@ def _are_news(surprises: Sequence[Array]) -> NDArray[np.bool_]:
     return np.asarray(is_full & (np.all(last > _SURPRISING, 0) | np.all(last < -_SURPRISING, 0)))
 
 
-def _believed(before: Belief, news: Sequence[Outcome], scatter: Scatter) -> Belief:
+def _believed(before: Belief, news: Sequence[ObservedBandwidth], scatter: Scatter) -> Belief:
     """Doubt a belief by as much as news is off, and then believe the news."""
     off = np.mean([outcome.log_mib_s - before.mean[..., outcome.place] for outcome in news], axis=0)
     belief = replace(before, covariance=before.covariance + off[..., None, None] ** 2)
@@ -257,7 +259,7 @@ def _drifted(belief: Belief, before: float | None, now: float | None, scatter: S
     return replace(belief, covariance=belief.covariance + drifted)
 
 
-def _updated(belief: Belief, outcome: Outcome, noise: Array) -> Belief:
+def _updated(belief: Belief, outcome: ObservedBandwidth, noise: Array) -> Belief:
     """Correct a belief by one outcome whose noise has a variance."""
     at = outcome.place
     together = belief.covariance[..., at]

@@ -14,7 +14,7 @@ from benchdb.store.fitted_models import stored_model
 from predictor.matching.nearest import SIZES
 from predictor.model.features import FEATURES
 from predictor.model.gaussian import Hyperparameters
-from predictor.model.system_model import Model, Scores
+from predictor.model.system_model import HeldBackErrors, Model
 
 # The version of the document. A model of another version is fitted again.
 _VERSION = 4
@@ -116,8 +116,8 @@ def _parameters(record: dict[str, Any], count: int) -> Hyperparameters:
     return Hyperparameters(**found)
 
 
-def _scores(patterns: object, small_patterns: object, **shares: object) -> Scores:
-    return Scores(
+def _scores(patterns: object, small_patterns: object, **shares: object) -> HeldBackErrors:
+    return HeldBackErrors(
         patterns=int(_number("patterns", patterns)),
         small_patterns=int(_number("small_patterns", small_patterns)),
         **{name: _number(name, value) for name, value in shares.items()},

@@ -18,7 +18,7 @@ from predictor.matching.nearest import SIZES
 from predictor.model.features import FLAGS
 from predictor.model.gaussian import Hyperparameters, matern
 from predictor.model.stored import from_document
-from predictor.model.system_model import Model, Scores
+from predictor.model.system_model import HeldBackErrors, Model
 
 Array = NDArray[np.float64]
 
@@ -163,7 +163,7 @@ def _range(factors: Collection[float]) -> str:
     return f"× {least}" if least == most else f"× {least} to {most}"
 
 
-def _scores(scores: Scores | None) -> str:
+def _scores(scores: HeldBackErrors | None) -> str:
     if scores is None:
         return "not tested: too few configurations to hold one back"
     text = (

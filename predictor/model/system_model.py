@@ -40,7 +40,7 @@ SMALLEST_GAP = 0.3
 
 
 @dataclass(frozen=True)
-class Scores:
+class HeldBackErrors:
     """Errors of a model on configurations that are held back, one after the other.
 
     Attributes
@@ -86,7 +86,7 @@ class Model:
         configurations.
     factors_of_processes : mapping of int to float
         By which these factors are larger for the number of processes of a configuration.
-    scores : Scores or None
+    scores : HeldBackErrors or None
         Errors on held-back configurations; None if too few were measured.
     """
 
@@ -101,7 +101,7 @@ class Model:
     new_factors: Mapping[int, float]
     factors_of_processes: Mapping[int, float]
     unmeasured_factor: float
-    scores: Scores | None
+    scores: HeldBackErrors | None
     measurements: int
     configurations: int
 
@@ -129,7 +129,7 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class SystemModel:
     """The measured curves and the model of a system, which predictions use.
 
     Attributes

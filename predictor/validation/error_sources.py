@@ -47,7 +47,7 @@ class PartForecast:
 
 
 @dataclass(frozen=True)
-class Drift:
+class RerunTrend:
     """A trend of the bandwidth of reruns over time.
 
     Attributes
@@ -94,7 +94,7 @@ class ErrorSources:
     poor_match: float | None
     drift: float | None
     unexplained: float
-    trend: Drift | None = None
+    trend: RerunTrend | None = None
 
 
 def explain(
@@ -170,12 +170,12 @@ def pool_sources(several: Iterable[ErrorSources]) -> ErrorSources | None:
     )
 
 
-def find_drift(reruns: Reruns, times_s: Reruns) -> Drift | None:
+def find_drift(reruns: Reruns, times_s: Reruns) -> RerunTrend | None:
     """Test whether reruns became faster or slower while they ran.
 
     Returns
     -------
-    Drift or None
+    RerunTrend or None
         The least-squares slope of the logarithm of bandwidth within the cells. Its p-value is
         the share of 4,999 random orders of the runs within their cells (fixed seed) with a
         slope as steep. None if there are too few runs, or all started at the same time.
@@ -197,14 +197,14 @@ def find_drift(reruns: Reruns, times_s: Reruns) -> Drift | None:
     # Equal slopes may differ by rounding.
     as_large = int(np.sum(np.abs(chance) >= abs(moment) * (1 - 1e-9)))
     longest_s = max(max(starts) - min(starts) for starts in times_s.values())
-    return Drift(
+    return RerunTrend(
         change=math.expm1(moment / spread * longest_s),
         per_second=moment / spread,
         p_value=(1 + as_large) / (1 + _PERMUTATIONS),
     )
 
 
-def without_drift(reruns: Reruns, times_s: Reruns, drift: Drift) -> dict[int, Sequence[float]]:
+def without_drift(reruns: Reruns, times_s: Reruns, drift: RerunTrend) -> dict[int, Sequence[float]]:
     """Compute the bandwidths as if each run had started with the first of its cell."""
     return {
         n: tuple(

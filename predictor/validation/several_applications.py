@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ioncast_base.errors import InputError
-from predictor.curve.asking import Frontend, configurations_of, read_knowledge
+from predictor.curve.asking import PredictionContext, configurations_of, read_knowledge
 from predictor.curve.prediction import predict
 from predictor.validation.one_application import validate_application
 from predictor.validation.reruns import Rerun, by_application
@@ -16,7 +16,7 @@ from summario.runs.hosts import job_nodes, node_warnings
 
 
 def validate_applications(
-    frontend: Frontend,
+    frontend: PredictionContext,
     reruns: Sequence[Rerun],
     jobs: Mapping[str, Extraction],
     *,

@@ -32,7 +32,7 @@ _OfLogs = Sequence[tuple[Records, int]]
 
 
 @dataclass(frozen=True)
-class Facts:
+class PhaseFacts:
     """The counters and times of a phase, or of one of its parts; None if the log does not tell.
 
     The POSIX counters of a phase of MPI-IO are those of its files below MPI-IO. A share is between
@@ -90,14 +90,14 @@ class Facts:
         """Mean bytes of a request."""
         return self.bytes / self.requests
 
-    def of_part(self, part: Part) -> Facts:
+    def of_part(self, part: Part) -> PhaseFacts:
         """The facts of one part; its order, opens and times are those of the whole phase."""
         return replace(self, bytes=part.bytes, requests=part.requests)
 
 
 def facts_of(
     run: Run, phases: Sequence[Phase], settings: ExtractionSettings = DEFAULTS
-) -> list[Facts]:
+) -> list[PhaseFacts]:
     """Look up the facts of the phases of a run.
 
     If a file is in several phases, its counters belong to them in proportion to their requests.
@@ -125,7 +125,7 @@ def _rows_of(phase: Phase, rows: FilePhases, spatiality: Ints) -> NDArray[np.boo
     return alike if np.any(alike) else of_kind
 
 
-def _facts(run: Run, phase: Phase, rows: FilePhases, chosen: NDArray[np.bool_]) -> Facts:
+def _facts(run: Run, phase: Phase, rows: FilePhases, chosen: NDArray[np.bool_]) -> PhaseFacts:
     files = rows.file_id[chosen]
     own = _records_of(run, MODULE_OF_API[phase.api], files)
     posix = _records_of(run, "POSIX", files)
@@ -133,7 +133,7 @@ def _facts(run: Run, phase: Phase, rows: FilePhases, chosen: NDArray[np.bool_]) 
     # A phase whose requests are not known has none, and is not verified.
     opens = _opens(own, phase.api) / max(int(rows.requests[of_files].sum()), 1)
     in_phase = phase.requests / max(int(rows.requests[chosen].sum()), 1)
-    facts = Facts(
+    facts = PhaseFacts(
         bytes=phase.bytes,
         requests=phase.requests,
         processes=phase.processes,

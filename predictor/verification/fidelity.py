@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ioncast_base.wording import counted, in_digits, size
-from predictor.verification.facts import Facts
+from predictor.verification.facts import PhaseFacts
 
 # Two runs of one command differ by less.
 _AGREES = 0.98
@@ -63,7 +63,7 @@ class Fidelity:
         return [each.sentence for each in found if each.differs]
 
 
-def compare(phase: Facts, benchmark: Facts) -> Fidelity:
+def compare(phase: PhaseFacts, benchmark: PhaseFacts) -> Fidelity:
     """Compare a phase, or a part of it, with the run of its benchmark.
 
     Each property has a difference from 0 to 1: of amounts it is 1 - smaller / larger, of shares
@@ -103,10 +103,10 @@ class _Rule:
     sentence: str
     weight: float
     difference: Callable[[Any, Any], float]
-    value: Callable[[Facts], float | str | None]
+    value: Callable[[PhaseFacts], float | str | None]
     shown: Callable[[Any], str]
 
-    def aspect(self, phase: Facts, benchmark: Facts) -> Aspect | None:
+    def aspect(self, phase: PhaseFacts, benchmark: PhaseFacts) -> Aspect | None:
         """Compare the property; None if a log does not tell it."""
         one, other = self.value(phase), self.value(benchmark)
         if one is None or other is None:
@@ -148,7 +148,7 @@ def _of_opens(one: float, other: float) -> float:
     return abs(one / (1 + one) - other / (1 + other))
 
 
-def _opens_for_a_request(facts: Facts) -> float | None:
+def _opens_for_a_request(facts: PhaseFacts) -> float | None:
     return None if facts.opens is None else facts.opens * facts.processes / facts.requests
 
 

@@ -19,7 +19,7 @@ from ioncast_base import signals
 from ioncast_base.errors import IoncastError
 from ioncast_base.files import end_of_log
 from ior_configs import IorConfig
-from predictor.verification.verifying_machine import Machine
+from predictor.verification.verifying_machine import VerifyingMachine
 from summario.reading.log import DarshanLog, read_log
 
 # Launchers need a moment to end the processes that they started.
@@ -29,7 +29,7 @@ _LONGEST_SHOWN = 300
 _DARSHANS_OWN = ("DARSHAN_", "DXT_")
 
 
-def traced(config: IorConfig, machine: Machine, time_limit_s: float) -> DarshanLog:
+def traced(config: IorConfig, machine: VerifyingMachine, time_limit_s: float) -> DarshanLog:
     """Run IOR once under Darshan, and read its log.
 
     A configuration that reads gets its file first, in a run that Darshan does not trace. All files
@@ -40,7 +40,9 @@ def traced(config: IorConfig, machine: Machine, time_limit_s: float) -> DarshanL
         return _run(config, machine, Path(path), time_limit_s)
 
 
-def _run(config: IorConfig, machine: Machine, folder: Path, time_limit_s: float) -> DarshanLog:
+def _run(
+    config: IorConfig, machine: VerifyingMachine, folder: Path, time_limit_s: float
+) -> DarshanLog:
     engine, job, file = ENGINES["ior"], machine.job(config, folder), folder / "run.darshan"
     shell = _Shell(
         folder, time_limit_s, machine.environment, where=config.command_line(launcher=True)

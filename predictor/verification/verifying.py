@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ioncast_base.errors import InputError, IoncastError
 from ior_configs import IorConfig
 from predictor.matching.configurations import configuration
-from predictor.verification.facts import Facts, facts_of
+from predictor.verification.facts import PhaseFacts, facts_of
 from predictor.verification.fidelity import Fidelity, compare
 from predictor.verification.traced_run import traced
-from predictor.verification.verifying_machine import Machine
+from predictor.verification.verifying_machine import VerifyingMachine
 from summario.phases.extract import extract_run
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Part, Phase
@@ -51,7 +51,7 @@ def verify(
     settings: ExtractionSettings,
     *,
     nodes: int | None,
-    measure: Callable[[Sequence[IorConfig]], Iterable[Facts]],
+    measure: Callable[[Sequence[IorConfig]], Iterable[PhaseFacts]],
     hindrances: Callable[[IorConfig], Sequence[str]],
 ) -> list[Verified]:
     """Compare each part of the phases with the run of its benchmark.
@@ -92,10 +92,10 @@ def verify(
 
 def facts_of_runs(
     configs: Sequence[IorConfig],
-    machine: Machine,
+    machine: VerifyingMachine,
     time_limit_s: float,
     report: Callable[[str], None],
-) -> Iterator[Facts]:
+) -> Iterator[PhaseFacts]:
     """Run benchmarks under Darshan, one after the other, and yield the facts of their logs."""
     machine.check(configs, report)
     for number, config in enumerate(configs, 1):
@@ -104,7 +104,7 @@ def facts_of_runs(
         yield facts_of_benchmark(run_of([traced(config, machine, time_limit_s)]), config)
 
 
-def facts_of_benchmark(run: Run, config: IorConfig) -> Facts:
+def facts_of_benchmark(run: Run, config: IorConfig) -> PhaseFacts:
     """Look up the facts of the only phase of a benchmark's run."""
     phases = extract_run(run, _OF_BENCHMARKS).phases
     # IOR also writes its results, with STDIO.

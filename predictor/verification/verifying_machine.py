@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from benchdb.campaigns.disk_room import room_problems
-from benchdb.campaigns.engines import Job
-from benchdb.campaigns.folder import Cell, obstacles
+from benchdb.campaigns.engines import BenchmarkJob
+from benchdb.campaigns.folder import CampaignCell, obstacles
 from benchdb.campaigns.launcher_starts import find_program
 from benchdb.campaigns.platform_file import Platform, Switch, checked_directory, read_platform
 from benchdb.campaigns.prerequisites import problems_before
@@ -32,7 +32,7 @@ _COMMON_PLACES = (
 
 
 @dataclass(frozen=True)
-class Machine:
+class VerifyingMachine:
     """The programs, the folder and the limits of runs.
 
     Attributes
@@ -46,19 +46,19 @@ class Machine:
     darshan: str
     is_described: bool
 
-    def cell(self, config: IorConfig) -> Cell:
+    def cell(self, config: IorConfig) -> CampaignCell:
         """A configuration with the number of nodes on which it runs."""
         tasks = config.tasks or 1
         fewest = -(-tasks // self.platform.processes_per_node)
         nodes = (config.nodes or min(fewest, tasks)) if self.is_described else 1
         # The log of a phase may not tell whether it calls fsync; the proposed line has none.
         known = replace(config, fsync=config.fsync or "none", tasks=tasks, nodes=nodes)
-        return Cell("verify", known, self.platform.io_nodes[0])
+        return CampaignCell("verify", known, self.platform.io_nodes[0])
 
-    def job(self, config: IorConfig, folder: Path) -> Job:
+    def job(self, config: IorConfig, folder: Path) -> BenchmarkJob:
         """The run of a configuration in a folder."""
         cell = self.cell(config)
-        return Job(
+        return BenchmarkJob(
             config=cell.config,
             program=self.ior,
             launch=filled(self.platform.launch, cell),
@@ -90,7 +90,9 @@ class Machine:
             raise problem
 
 
-def find_machine(platform_file: str | None, work_dir: str | None, library: str | None) -> Machine:
+def find_machine(
+    platform_file: str | None, work_dir: str | None, library: str | None
+) -> VerifyingMachine:
     """Find the programs and the folder for runs.
 
     Parameters
@@ -111,7 +113,7 @@ def find_machine(platform_file: str | None, work_dir: str | None, library: str |
             remedy="put its folder on the PATH, or name it as programs.ior in a platform file"
             " (--platform)",
         )
-    return Machine(
+    return VerifyingMachine(
         platform=platform,
         ior=ior,
         darshan=_darshan(library),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ioncast_base.wording import in_digits, in_words
 from predictor.curve.prediction import Prediction
-from predictor.what_if.advising import Advice, Advised
+from predictor.what_if.advising import AdviceGain, Advised
 from predictor.what_if.attempts import NAMES
 from predictor.what_if.gains import Span, decided
 
@@ -18,12 +18,12 @@ LEGEND = (
 )
 
 
-def name_of(advice: Advice) -> str:
+def name_of(advice: AdviceGain) -> str:
     """Name the pieces of advice."""
     return " + ".join(NAMES[key] for key in advice.keys)
 
 
-def sentence(today: Prediction, advice: Advice) -> str:
+def sentence(today: Prediction, advice: AdviceGain) -> str:
     """Say what following a piece of advice changes, as a clause."""
     saved, here = advice.saved_seconds, decided(today)
     if saved is None:
@@ -81,7 +81,7 @@ def rows(advised: Advised) -> Iterator[dict[str, str]]:
             yield {"": str(rank), **_row(advised.today, advice, advice.saved_seconds)}
 
 
-def _row(today: Prediction, advice: Advice, saved: Span) -> dict[str, str]:
+def _row(today: Prediction, advice: AdviceGain, saved: Span) -> dict[str, str]:
     numbers = [
         str(point.io_nodes)
         for prediction in (today, advice.then)

@@ -9,15 +9,15 @@ from typing import Literal, get_args
 
 from ior_configs import IorConfig
 from predictor.curve.asking import (
-    Asked,
-    Frontend,
+    PredictionContext,
+    PredictionRequest,
     beside_own_run,
     configurations_of,
     read_knowledge,
 )
 from predictor.curve.prediction import Prediction, predict, predict_together
 from predictor.matching.configurations import Match
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from predictor.needs import run_to_measure
 from predictor.what_if.attempts import Attempt, Hints, Key, attempts_of
 from predictor.what_if.gains import Span, hidden_seconds, saved_by_io_nodes, saved_seconds
@@ -32,7 +32,7 @@ _KINDS = ("exact", "interpolated", "model", "unknown")
 
 
 @dataclass(frozen=True)
-class Advice:
+class AdviceGain:
     """A piece of advice, or two together, and what following it would save.
 
     Attributes
@@ -73,17 +73,17 @@ class Advised:
 
     Attributes
     ----------
-    advice : tuple of Advice
+    advice : tuple of AdviceGain
         In the order of `VERDICTS`, of each the largest expected gain first.
     """
 
     today: Prediction
-    advice: tuple[Advice, ...]
+    advice: tuple[AdviceGain, ...]
 
 
 def advise(
-    frontend: Frontend,
-    asked: Asked,
+    frontend: PredictionContext,
+    asked: PredictionRequest,
     found: Extraction,
     hints: Hints,
     *,
@@ -120,16 +120,16 @@ def advise(
 
 def try_all(
     phases: Sequence[Phase],
-    knowledge: Knowledge,
+    knowledge: SystemModel,
     attempts: Iterable[Attempt],
     hints: Hints,
-    asked: Asked,
+    asked: PredictionRequest,
 ) -> Advised:
     """Predict a run, and the run that follows each piece of advice.
 
     Parameters
     ----------
-    asked : Asked
+    asked : PredictionRequest
         The question; its compute nodes are those of the job, or None.
     """
     predicted = predict(
@@ -148,11 +148,11 @@ def try_all(
     # Without pauses, asynchronous I/O changes as little as advice that changes no phase.
     if saved.expected > 0:
         codes = hints.codes_of("asynchronous")
-        advice.append(Advice(("asynchronous",), codes, _verdict(saved), "log", saved))
+        advice.append(AdviceGain(("asynchronous",), codes, _verdict(saved), "log", saved))
     return Advised(today, tuple(sorted(advice, key=in_order)))
 
 
-def in_order(one: Advice) -> tuple[int, float]:
+def in_order(one: AdviceGain) -> tuple[int, float]:
     """Sort key of advice: sure gains first, and of each verdict the largest expected gain."""
     gain = one.saved_seconds.expected if one.saved_seconds else 0.0
     return VERDICTS.index(one.verdict), -gain
@@ -164,9 +164,11 @@ def _verdict(saved: Span) -> Verdict:
     return "slower" if saved.p90 < 0 else "unsure"
 
 
-def _tried(phases: Sequence[Phase], knowledge: Knowledge, attempt: Attempt, asked: Asked) -> Advice:
+def _tried(
+    phases: Sequence[Phase], knowledge: SystemModel, attempt: Attempt, asked: PredictionRequest
+) -> AdviceGain:
     changed, unmeasured = _measurable(phases, attempt.phases, knowledge, asked.nodes)
-    nothing = Advice(attempt.keys, attempt.codes, "not known", unmeasured=unmeasured)
+    nothing = AdviceGain(attempt.keys, attempt.codes, "not known", unmeasured=unmeasured)
     if changed == tuple(phases):
         return nothing
     predicted, then = predict_together(
@@ -198,7 +200,7 @@ def _tried(phases: Sequence[Phase], knowledge: Knowledge, attempt: Attempt, aske
 def _measurable(
     phases: Sequence[Phase],
     changed: Sequence[Phase],
-    knowledge: Knowledge,
+    knowledge: SystemModel,
     nodes: int | None,
 ) -> tuple[tuple[Phase, ...], tuple[IorConfig, ...]]:
     """Change only the phases of which today's and the changed I/O resemble a benchmark."""

@@ -20,7 +20,7 @@ from scheduler_plugin.arbiter.held_metrics import held_metrics
 from scheduler_plugin.metrics_file import MetricsFile, common_metrics
 from scheduler_plugin.rounds import Failures, ended_by_signals, repeat
 from scheduler_plugin.service_client import Ioncast
-from scheduler_plugin.settings import Settings
+from scheduler_plugin.settings import SiteSettings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import SlurmAnswerError
 from scheduler_plugin.slurm.job_changes import JobChange
@@ -48,7 +48,7 @@ class Arbiter:
         Whether changes are only logged.
     """
 
-    settings: Settings
+    settings: SiteSettings
     slurm: Slurm
     service: Ioncast
     is_dry: bool = False

@@ -26,7 +26,7 @@ from scheduler_plugin.checking.controller import Controller
 from scheduler_plugin.checking.plugin import Plugin
 from scheduler_plugin.checking.row_values import Gap, Row, fail, unknown, warn
 from scheduler_plugin.file_rights import Rule
-from scheduler_plugin.settings import Settings
+from scheduler_plugin.settings import SiteSettings
 from scheduler_plugin.token_files import read_token
 
 # The settings of the plugin with addresses of the service.
@@ -44,10 +44,10 @@ class _Found:
     def ask(self, **sources: Any) -> None:
         self.values |= gathered(sources)
 
-    def settings(self) -> Iterator[tuple[watch_and_arbiter.Part, Settings]]:
+    def settings(self) -> Iterator[tuple[watch_and_arbiter.Part, SiteSettings]]:
         """The parts whose settings can be used."""
         for part in self.files:
-            if isinstance(found := self.values[part], Settings):
+            if isinstance(found := self.values[part], SiteSettings):
                 yield part, found
 
     @property
@@ -155,7 +155,7 @@ def _text(value: str | Gap | None) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _files_of(part: watch_and_arbiter.Part, settings: Settings) -> dict[str, Any]:
+def _files_of(part: watch_and_arbiter.Part, settings: SiteSettings) -> dict[str, Any]:
     """The files that a part writes or reads."""
     sources: dict[str, Any] = {}
     metrics = settings.watch.metrics if part == "watch" else settings.arbitrate.metrics

@@ -11,7 +11,7 @@ from scheduler_plugin.checking.hooks import HookSettings
 from scheduler_plugin.checking.plugin import FILES, Plugin
 from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown
 from scheduler_plugin.file_rights import RightsProblem, Rule, entries_on_the_way, rights_problems
-from scheduler_plugin.settings import Settings
+from scheduler_plugin.settings import SiteSettings
 
 _SUBJECT = "rights"
 # root runs or reads these, or starts programs as they say (docs/slurm.md, docs/service.md).
@@ -75,10 +75,10 @@ def rules_of_hooks(
                 yield Rule(each, writers)
 
 
-def rules_of_part(path: str, settings: Settings | Gap) -> Iterator[Rule]:
+def rules_of_part(path: str, settings: SiteSettings | Gap) -> Iterator[Rule]:
     """The rules for the settings of a part, in the file `path`, and for its tokens."""
     yield Rule(path)
-    if isinstance(settings, Settings):
+    if isinstance(settings, SiteSettings):
         for token in (settings.slurmrestd.token_file, settings.service.token_file):
             yield Rule(token, is_secret=True)
 

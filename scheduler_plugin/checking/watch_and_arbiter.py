@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ioncast_base.errors import InputError, IoncastError
 from scheduler_plugin.checking import asking_sources
 from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
-from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.settings import SiteSettings, read_settings
 from scheduler_plugin.slurm import Slurm, SlurmAnswerError
 from scheduler_plugin.slurm.jwt_claims import claims_of
 from scheduler_plugin.slurm.licence_limits import Limits
@@ -49,7 +49,7 @@ class Rest:
     limits: Limits | Gap | None
 
 
-def gather_settings(path: str, part: Part) -> Settings:
+def gather_settings(path: str, part: Part) -> SiteSettings:
     """Read the settings of a part."""
     settings = read_settings(path)
     if part == "watch" and settings.darshan is None:
@@ -57,7 +57,7 @@ def gather_settings(path: str, part: Part) -> Settings:
     return settings
 
 
-def gather_slurm_token(settings: Settings) -> SlurmToken:
+def gather_slurm_token(settings: SiteSettings) -> SlurmToken:
     """Read the token of Slurm, without its signature."""
     path = settings.slurmrestd.token_file
     claims = claims_of(read_token(path))
@@ -66,7 +66,7 @@ def gather_slurm_token(settings: Settings) -> SlurmToken:
     return SlurmToken(claims.user, claims.ends_s)
 
 
-def gather_rest(settings: Settings, *, has_slurmdbd: bool) -> Rest:
+def gather_rest(settings: SiteSettings, *, has_slurmdbd: bool) -> Rest:
     """Ask slurmrestd for its version and for Slurm's limits."""
     rest = settings.slurmrestd
     timeout_s = min(rest.timeout_s, asking_sources.ANSWER_S)
@@ -82,7 +82,7 @@ def gather_rest(settings: Settings, *, has_slurmdbd: bool) -> Rest:
         return Rest(slurm.version, _limits(slurm, settings, total) if has_slurmdbd else None)
 
 
-def _limits(slurm: Slurm, settings: Settings, total: int) -> Limits | Gap:
+def _limits(slurm: Slurm, settings: SiteSettings, total: int) -> Limits | Gap:
     try:
         return slurm.limits(settings.licence.name, total)
     except SlurmAnswerError as error:

@@ -20,7 +20,7 @@ from scheduler_plugin.collector.watching import Watch
 from scheduler_plugin.metrics_file import MetricsFile
 from scheduler_plugin.rounds import ended_by_signals, log_to_stderr, repeat
 from scheduler_plugin.service_client import LOG_TIMEOUT_S
-from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.settings import SiteSettings, read_settings
 from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.token_files import token_ends_s
 
@@ -95,12 +95,12 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
                 exporter.close()
 
 
-def _limits_file(settings: Settings, slurm: Slurm) -> LimitsFile | None:
+def _limits_file(settings: SiteSettings, slurm: Slurm) -> LimitsFile | None:
     path = settings.watch.limits
     return LimitsFile(path, settings.licence.name, slurm) if path else None
 
 
-def _exporter(settings: Settings) -> Exporter | None:
+def _exporter(settings: SiteSettings) -> Exporter | None:
     of = settings.watch
     if of.metrics is None:
         return None

@@ -14,7 +14,7 @@ from ioncast_base.workers import Killed, results_in_order, usable_cores
 from summario.phases.extract import extract_run
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction
-from summario.reading.job import Job
+from summario.reading.job import DarshanJob
 from summario.reading.log import PHASE_MODULES, DarshanLog
 from summario.reading.sources import Source, read_source
 from summario.runs.joining import Join, runs_among, told_apart
@@ -42,7 +42,7 @@ class FromRun(Generic[Result]):
         The path of its first log, and how many more there are.
     result : Result or None
         The result from all logs that can be used; None without one.
-    jobs : tuple of Job
+    jobs : tuple of DarshanJob
         The job records of these logs, as far as `runs_among` needs them.
     errors : tuple of IoncastError
         The reason why a log cannot be used, for each such log.
@@ -50,7 +50,7 @@ class FromRun(Generic[Result]):
 
     name: str
     result: Result | None
-    jobs: tuple[Job, ...]
+    jobs: tuple[DarshanJob, ...]
     errors: tuple[IoncastError, ...]
 
 
@@ -72,10 +72,10 @@ def find_runs(sources: Sequence[Source | IoncastError], join: Join | None) -> li
     if join is None:
         return [each if isinstance(each, IoncastError) else (each,) for each in sources]
     found = dict(enumerate(find_runs(sources, None)))
-    logs: dict[int, tuple[Source, Job]] = {}
+    logs: dict[int, tuple[Source, DarshanJob]] = {}
     for place, job in enumerate(_on_all_cores(_job_of, sources, _file_bytes)):
         source = sources[place]
-        if isinstance(source, Source) and isinstance(job, Job):
+        if isinstance(source, Source) and isinstance(job, DarshanJob):
             logs[place] = (source, job)
     places = list(logs)
     for run in runs_among([job for _, job in logs.values()], join):
@@ -180,7 +180,7 @@ def _tried(
     return results, errors
 
 
-def _job_of(source: Source | IoncastError) -> Job | None:
+def _job_of(source: Source | IoncastError) -> DarshanJob | None:
     """Read the job record of a log; None if it cannot be read, which `from_all` reports."""
     try:
         return None if isinstance(source, IoncastError) else read_source(source, modules=()).job

@@ -16,7 +16,7 @@ _MAX_JOB_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
-class Job:
+class DarshanJob:
     """The job record: `nprocs` processes, times in seconds since the epoch.
 
     `mount_table` has a line for each file system: its type, a tab and its path. `library_version`
@@ -40,7 +40,7 @@ class Job:
                 yield path, type_
 
 
-def parse_job(header: Header, region: bytes, where: str) -> Job:
+def parse_job(header: Header, region: bytes, where: str) -> DarshanJob:
     """Decode the job record.
 
     Parameters
@@ -72,7 +72,7 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
         raise _damaged(f"the job record counts {nprocs} processes", where)
     text = record[fields.size + _METADATA_BYTES :].split(b"\0")[0].decode("utf-8", "replace")
     command, _, mount_table = text.partition("\n")
-    return Job(
+    return DarshanJob(
         id=job_id,
         uid=uid,
         nprocs=nprocs,

@@ -33,7 +33,7 @@ from summario.reading.inflate import (
     inflate_together,
     plausible_bytes,
 )
-from summario.reading.job import Job, parse_job
+from summario.reading.job import DarshanJob, parse_job
 from summario.reading.layouts import COUNTER_MODULES
 from summario.reading.names import parse_names
 from summario.reading.packed import unpacked
@@ -65,7 +65,7 @@ class DarshanLog:
     """
 
     path: str
-    job: Job
+    job: DarshanJob
     records: dict[str, Records]
     traces: dict[str, bytes]
     names: dict[int, str]

@@ -18,7 +18,7 @@ from ioncast_base.errors import DamagedLogError, InputError
 from ioncast_base.limits import LARGEST_COUNT
 from summario.reading.dxt import DXT_MODULES, FIRST_WITH_THREAD
 from summario.reading.header import Header, Region
-from summario.reading.job import Job
+from summario.reading.job import DarshanJob
 from summario.reading.layouts import layout_of, newest_version
 from summario.reading.log import RECORD_MODULES, DarshanLog, partial_warnings
 from summario.reading.records import Records, parse_records
@@ -161,7 +161,7 @@ def _header(report: Any, where: str) -> Header:
     )
 
 
-def _job(report: Any, where: str) -> Job:
+def _job(report: Any, where: str) -> DarshanJob:
     job = report.metadata["job"]
     if not 1 <= job["nprocs"] <= LARGEST_COUNT:
         raise DamagedLogError(
@@ -169,7 +169,7 @@ def _job(report: Any, where: str) -> Job:
             where=where,
             remedy="read it with ioncast's reader",
         )
-    return Job(
+    return DarshanJob(
         id=job["jobid"],
         uid=job["uid"],
         nprocs=job["nprocs"],

@@ -137,7 +137,7 @@ def _strided(run: Run, posix: FilePhases, streams: Streams) -> Ints:
     return np.where(possible, counts, 0).astype(np.int64)
 
 
-class Orders(NamedTuple):
+class RequestOrders(NamedTuple):
     """The orders of rows.
 
     Attributes
@@ -153,7 +153,7 @@ class Orders(NamedTuple):
     blocks: Floats
 
 
-def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> Orders:
+def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> RequestOrders:
     """Tell the order of the MPI-IO requests of each row.
 
     Parameters
@@ -176,7 +176,7 @@ def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> Orders:
         is_collective & (posix.bytes >= mpiio.bytes) & (has_idle | ~layers.has_view),
     ]
     by_aggregators = _order_of_aggregators(layers, aggregators, threshold)
-    by_posix = Orders(_ORDERS_OF_SPATIALITIES[spatialities(posix, threshold)], blocks(posix))
+    by_posix = RequestOrders(_ORDERS_OF_SPATIALITIES[spatialities(posix, threshold)], blocks(posix))
     all_contiguous = np.full(len(layers), _CONTIGUOUS)
     found = np.select(
         rules, [by_posix.order, all_contiguous, all_contiguous, by_aggregators.order], UNKNOWN
@@ -187,7 +187,7 @@ def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> Orders:
         rules, [by_posix.blocks, by_posix.blocks, 1.0 * mpiio.requests, by_aggregators.blocks]
     )
     order = np.where(known, found, UNKNOWN)
-    return Orders(order, np.where(order == UNKNOWN, np.nan, cut))
+    return RequestOrders(order, np.where(order == UNKNOWN, np.nan, cut))
 
 
 def _with_fewer_firsts(layers: Layers) -> FilePhases:
@@ -201,7 +201,7 @@ def _with_fewer_firsts(layers: Layers) -> FilePhases:
     return replace(posix, unordered=np.minimum(posix.unordered, most))
 
 
-def _order_of_aggregators(layers: Layers, aggregators: Ints, threshold: float) -> Orders:
+def _order_of_aggregators(layers: Layers, aggregators: Ints, threshold: float) -> RequestOrders:
     """Tell the order of collective requests by how often the aggregators go back in the file.
 
     If each process has a block, each collective call begins before the end of the call before, so
@@ -219,4 +219,4 @@ def _order_of_aggregators(layers: Layers, aggregators: Ints, threshold: float) -
     order = np.select(rules, [UNKNOWN, _SEQUENTIAL, _CONTIGUOUS], UNKNOWN)
     begun = calls_after_first - back / np.maximum(aggregators, 1)
     some = np.where(aggregators > 0, mpiio.processes * (1 + np.maximum(begun, 0)), np.nan)
-    return Orders(order, np.where(order == _SEQUENTIAL, some, np.nan))
+    return RequestOrders(order, np.where(order == _SEQUENTIAL, some, np.nan))

@@ -38,7 +38,7 @@ class TracePhaseOfLog:
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceOfRun:
     """The trace phases of a run, MPI-IO first, and warnings about its trace, a sentence each.
 
     `is_missing` says that the run has no trace. A folder may have thousands of such logs, so this
@@ -67,10 +67,10 @@ def check_settings(settings: ExtractionSettings) -> None:
         raise InputError(f"{what} means nothing for a trace", remedy=f"leave out {option}")
 
 
-def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
+def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> TraceOfRun:
     """Find the phases that the traces of a run show, which may have several logs."""
     if not any(DXT_MODULES.values() & log.header.modules.keys() for log in run.logs):
-        return Trace((), (), is_missing=True)
+        return TraceOfRun((), (), is_missing=True)
     tables = [operations_of(log) for log in run.logs]
     if not settings.all_files:
         tables = [
@@ -88,7 +88,7 @@ def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
                 " are shorter than the phases"
             )
         phases += found
-    return Trace(
+    return TraceOfRun(
         tuple(TracePhaseOfLog(run.first.id, run.nprocs, run.name, phase) for phase in phases),
         tuple(warnings),
     )

@@ -93,7 +93,7 @@ class Loads:
 
 
 @dataclass(frozen=True)
-class Told:
+class TracedPhases:
     """The rows of files as a trace tells them, the loads of processes, and warnings."""
 
     file_phases: FilePhases
@@ -101,7 +101,7 @@ class Told:
     warnings: tuple[str, ...] = ()
 
 
-def told_by_trace(file_phases: FilePhases, run: Run) -> Told:
+def told_by_trace(file_phases: FilePhases, run: Run) -> TracedPhases:
     """Replace the order and the request sizes of rows by those of their traced requests.
 
     A row whose requests were not all traced keeps its counters, and a warning counts such files.
@@ -123,7 +123,7 @@ def told_by_trace(file_phases: FilePhases, run: Run) -> Told:
         else ()
     )
     rows = _with_sizes(_with_order(file_phases, traced, row, loads), traced, row, is_whole)
-    return Told(rows, loads, (*traced.warnings, *lacking))
+    return TracedPhases(rows, loads, (*traced.warnings, *lacking))
 
 
 def _rows_of(file_phases: FilePhases, traced: Operations) -> Ints:

@@ -10,7 +10,7 @@ from ioncast_base.kinds import APIS, ORDERS, SPATIALITIES
 from summario.phases.merge import FilePhases, at_least_one_block, spatialities, take_rows
 from summario.phases.streams import Floats, Ints, Streams
 from summario.requests.aggregators import aggregators_of
-from summario.requests.layers import UNKNOWN, Layers, Orders, layers_of, orders_of
+from summario.requests.layers import UNKNOWN, Layers, RequestOrders, layers_of, orders_of
 from summario.requests.traced import Traced
 from summario.runs.logs_of_run import Run
 
@@ -81,7 +81,9 @@ def _ratios(
     return [above / below if above > 0 and below > 0 else None for above, below in pairs]
 
 
-def _with_traced(orders: Orders, layers: Layers, traced: Traced, threshold: float) -> Orders:
+def _with_traced(
+    orders: RequestOrders, layers: Layers, traced: Traced, threshold: float
+) -> RequestOrders:
     """Look up orders that the counters do not tell in the trace.
 
     A trace has only the first offset of a request that a file view spreads over the file.
@@ -91,7 +93,7 @@ def _with_traced(orders: Orders, layers: Layers, traced: Traced, threshold: floa
         found = traced.order(layers.mpiio, row, threshold)
         if found is not None and (found[0] != "random" or not layers.mpiio.collective[row]):
             order[row], blocks[row] = ORDERS.index(found[0]), found[1]
-    return Orders(order, blocks)
+    return RequestOrders(order, blocks)
 
 
 def _main_orders(

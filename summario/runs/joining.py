@@ -15,7 +15,7 @@ from typing import Literal
 from ioncast_base.errors import NotOneRunError
 from ioncast_base.limits import LONGEST_SECONDS
 from ioncast_base.visible_text import visible
-from summario.reading.job import Job
+from summario.reading.job import DarshanJob
 
 Join = Literal["steps", "job"]
 JOINS: tuple[Join, ...] = ("steps", "job")
@@ -39,14 +39,14 @@ class _Group:
     latest_end: float = 0.0
     mounts: frozenset[Mount] = frozenset()
 
-    def add(self, place: int, job: Job, mounts: frozenset[Mount]) -> None:
+    def add(self, place: int, job: DarshanJob, mounts: frozenset[Mount]) -> None:
         self.members.append(place)
         self.latest_start = job.start_seconds
         self.latest_end = max(self.latest_end, job.start_seconds, job.end_seconds)
         self.mounts |= mounts
 
 
-def runs_among(jobs: Sequence[Job], join: Join) -> list[list[int]]:
+def runs_among(jobs: Sequence[DarshanJob], join: Join) -> list[list[int]]:
     """Group logs by run.
 
     Logs of one run have the same job id and user, and come from the same system as far as they
@@ -70,7 +70,7 @@ def runs_among(jobs: Sequence[Job], join: Join) -> list[list[int]]:
     return sorted(runs, key=min)
 
 
-def one_run(jobs: Sequence[Job], names: Sequence[str], join: Join, remedy: str) -> None:
+def one_run(jobs: Sequence[DarshanJob], names: Sequence[str], join: Join, remedy: str) -> None:
     """Check that logs are of one run.
 
     Parameters
@@ -106,13 +106,13 @@ def one_run(jobs: Sequence[Job], names: Sequence[str], join: Join, remedy: str) 
         raise error
 
 
-def told_apart(job: Job) -> Job:
+def told_apart(job: DarshanJob) -> DarshanJob:
     """Keep only the facts that `runs_among` needs, because a command has them of all logs."""
     mounts = "\n".join(f"{type_}\t{path}" for path, type_ in sorted(_parallel_mounts(job)))
     return replace(job, executable="", mount_table=mounts)
 
 
-def _runs_of_job(places: Iterable[int], jobs: Sequence[Job], join: Join) -> list[list[int]]:
+def _runs_of_job(places: Iterable[int], jobs: Sequence[DarshanJob], join: Join) -> list[list[int]]:
     """Group the logs of one job, which are sorted by start."""
     groups: list[_Group] = []
     growing: list[_Group] = []
@@ -129,7 +129,7 @@ def _runs_of_job(places: Iterable[int], jobs: Sequence[Job], join: Join) -> list
     return [group.members for group in groups]
 
 
-def _continues(group: _Group, job: Job, join: Join) -> bool:
+def _continues(group: _Group, job: DarshanJob, join: Join) -> bool:
     if job.start_seconds - group.first_start > LONGEST_SECONDS:
         # One of the two starts is damaged.
         return False
@@ -144,5 +144,5 @@ def _is_same_system(known: frozenset[Mount], mounts: frozenset[Mount]) -> bool:
     return not known or not mounts or bool(known & mounts)
 
 
-def _parallel_mounts(job: Job) -> frozenset[Mount]:
+def _parallel_mounts(job: DarshanJob) -> frozenset[Mount]:
     return frozenset(mount for mount in job.mounts() if mount[1] in _PARALLEL_FILE_SYSTEMS)

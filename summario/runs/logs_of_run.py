@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ioncast_base.limits import MOST_BYTES
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
-from summario.reading.job import Job
+from summario.reading.job import DarshanJob
 from summario.reading.log import DarshanLog
 from summario.reading.records import Records
 
@@ -42,7 +42,7 @@ class Run:
     left_out: tuple[str, ...] = ()
 
     @property
-    def first(self) -> Job:
+    def first(self) -> DarshanJob:
         """The job record of the earliest log."""
         return self.logs[0].job
 
@@ -87,7 +87,7 @@ class Run:
 
 def run_of(logs: Iterable[DarshanLog]) -> Run:
     """Make a run of at least one log; a copy of another one is left out, with a warning."""
-    alike: dict[Job, list[DarshanLog]] = {}
+    alike: dict[DarshanJob, list[DarshanLog]] = {}
     for log in logs:
         alike.setdefault(log.job, []).append(log)
     kept, copies = [], []

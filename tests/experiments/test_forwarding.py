@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from benchdb.campaigns.engines import ENGINES, Job
+from benchdb.campaigns.engines import ENGINES, BenchmarkJob
 from benchdb.measurements.exports import export_rows
 from benchdb.store.database import open_database, transaction
 from experiments.applications.running import Run, run_application
@@ -243,10 +243,10 @@ def test_nothing_is_left_when_the_platform_is_down(story: Story) -> None:
     assert story.left == []
 
 
-def fio_job(platform: Emulated, config: IorConfig, io_nodes: int) -> Job:
+def fio_job(platform: Emulated, config: IorConfig, io_nodes: int) -> BenchmarkJob:
     """The job that `ioncast campaign` would give to the engine."""
     nodes = range(config.nodes or 1)
-    return Job(
+    return BenchmarkJob(
         config=config,
         program="fio",
         launch="",

@@ -10,11 +10,11 @@ import pytest
 from experiments.datasets import DataSet
 from experiments.own_past import OwnPast, knowledge_of, own_pasts
 from predictor.curve.prediction import predict
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 
 
 @pytest.fixture(scope="module")
-def knowledge(testbed: DataSet) -> Knowledge:
+def knowledge(testbed: DataSet) -> SystemModel:
     return knowledge_of(testbed)
 
 
@@ -23,7 +23,7 @@ def off(ones: list[OwnPast]) -> float:
 
 
 def test_the_own_run_of_a_log_never_makes_its_prediction_worse(
-    testbed: DataSet, knowledge: Knowledge
+    testbed: DataSet, knowledge: SystemModel
 ) -> None:
     """The benchmarks called fsync, which the applications do not: a run must not decide alone."""
     found = list(own_pasts(testbed, knowledge))
@@ -32,7 +32,7 @@ def test_the_own_run_of_a_log_never_makes_its_prediction_worse(
 
 
 def test_elapsed_times_claim_less_wrong_bandwidths_than_io_times(
-    testbed: DataSet, knowledge: Knowledge
+    testbed: DataSet, knowledge: SystemModel
 ) -> None:
     """The bandwidths of `applications.csv` are those of other runs, which vary by up to 14 %."""
     blind = {
@@ -47,7 +47,7 @@ def test_elapsed_times_claim_less_wrong_bandwidths_than_io_times(
 
 @pytest.mark.parametrize("application", ["hacc-io", "multiphase", "periodic"])
 def test_logs_of_the_same_i_o_have_equal_predictions(
-    testbed: DataSet, knowledge: Knowledge, application: str
+    testbed: DataSet, knowledge: SystemModel, application: str
 ) -> None:
     """The testbed has three logs of each application, whose phases differ only in their times."""
     logs = [phases for log, phases in testbed.phases.items() if log.application == application]

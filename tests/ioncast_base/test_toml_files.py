@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pydantic import Field, Strict
 
 from ioncast_base.errors import InputError
-from ioncast_base.toml_files import Table, line_of, parse_toml, read_toml
+from ioncast_base.toml_files import TomlTable, line_of, parse_toml, read_toml
 
 
-class Port(Table):
+class Port(TomlTable):
     number: Annotated[int, Field(gt=0)] = Field(description="of the port", examples=[80])
 
 
-class Server(Table):
+class Server(TomlTable):
     name: Annotated[str, Field(min_length=1)] = Field(description="its name", examples=["a"])
     weights: Annotated[tuple[int, ...], Strict(False)] = ()
     main: Port | None = None

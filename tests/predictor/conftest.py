@@ -13,7 +13,7 @@ import pytest
 from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 from summario.phases.values import Part, Phase
 
 MIB = 1 << 20
@@ -154,7 +154,7 @@ def fitted(synthetic: Synthetic) -> Model:
 
 
 @pytest.fixture(scope="session")
-def jumping(synthetic: Synthetic) -> Knowledge:
+def jumping(synthetic: Synthetic) -> SystemModel:
     """Know a system that gives large requests, of 1 MiB and more, the fourfold bandwidth.
 
     It was measured with requests of 64 KiB, 256 KiB, 1 MiB and 4 MiB.
@@ -166,4 +166,4 @@ def jumping(synthetic: Synthetic) -> Knowledge:
         for curve in synthetic.curves
         for items in (curve.bandwidths_mib_s.items(),)
     ]
-    return Knowledge(tuple(curves), fit_model(curves))
+    return SystemModel(tuple(curves), fit_model(curves))

@@ -17,8 +17,8 @@ from ioncast.cli import cli
 from ior_configs import IorConfig
 from ior_configs.campaign_files import read_campaign
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
-from predictor.needs import Need, Wanted, needs_of, wanted_of, within
+from predictor.model.system_model import SystemModel
+from predictor.needs import ApplicationUse, Need, needs_of, wanted_of, within
 from summario.phases.extract import extract
 from summario.reading.log import read_log
 from tests.support.traced import traced_log
@@ -33,11 +33,11 @@ READING = replace(SHARED, write=False, read=True)
 
 
 def needs(
-    wanted: dict[IorConfig, Wanted | None], curves: Sequence[Curve], repetitions: int = 2
+    wanted: dict[IorConfig, ApplicationUse | None], curves: Sequence[Curve], repetitions: int = 2
 ) -> list[Need]:
     return needs_of(
         wanted,
-        Knowledge(tuple(curves), fit_model(curves) if curves else None),
+        SystemModel(tuple(curves), fit_model(curves) if curves else None),
         io_nodes=(0, 4),
         repetitions=repetitions,
         start_s=5,
@@ -45,14 +45,14 @@ def needs(
 
 
 def test_of_two_unknown_configurations_the_one_with_more_bytes_comes_first() -> None:
-    ordered = needs({SHARED: Wanted(10, 1), UNIQUE: Wanted(1000, 1)}, [])
+    ordered = needs({SHARED: ApplicationUse(10, 1), UNIQUE: ApplicationUse(1000, 1)}, [])
     assert [need.config for need in ordered] == [UNIQUE, SHARED]
     assert [need.known for need in ordered] == ["unknown", "unknown"]
 
 
 def test_of_two_equally_wanted_the_less_known_comes_first() -> None:
     curve = Curve(1, SHARED, "ior", {0: (100.0, 101.0), 4: (200.0, 201.0)})
-    ordered = needs({SHARED: Wanted(10, 1), READING: Wanted(10, 1)}, [curve])
+    ordered = needs({SHARED: ApplicationUse(10, 1), READING: ApplicationUse(10, 1)}, [curve])
     assert [(need.config, need.known) for need in ordered] == [
         (READING, "unknown"),
         (SHARED, "measured"),
@@ -62,30 +62,32 @@ def test_of_two_equally_wanted_the_less_known_comes_first() -> None:
 def test_a_neighbour_is_worth_less_than_the_configuration_itself() -> None:
     twice, more = (replace(SHARED, block_size=count * MIB) for count in (32, 64))
     runs = {0: (100.0, 101.0), 4: (200.0, 201.0)}
-    [beyond] = needs({twice: Wanted(10, 1)}, [Curve(1, SHARED, "ior", runs)])
+    [beyond] = needs({twice: ApplicationUse(10, 1)}, [Curve(1, SHARED, "ior", runs)])
     assert (beyond.known, beyond.missing) == ("model", 2)
     assert 0.1 < beyond.error < 1
     curves = [Curve(1, SHARED, "ior", runs), Curve(2, more, "ior", runs)]
-    itself, between = needs({twice: Wanted(10, 1), SHARED: Wanted(10, 1)}, curves)[::-1]
+    itself, between = needs({twice: ApplicationUse(10, 1), SHARED: ApplicationUse(10, 1)}, curves)[
+        ::-1
+    ]
     assert (itself.known, between.known, between.missing) == ("measured", "interpolated", 2)
     assert itself.error < between.error < 1
 
 
 def test_cells_with_too_few_repetitions_are_missing() -> None:
     curve = Curve(1, SHARED, "ior", {0: (100.0, 101.0), 4: (200.0,)})
-    [need] = needs({SHARED: Wanted(10, 1)}, [curve])
+    [need] = needs({SHARED: ApplicationUse(10, 1)}, [curve])
     assert (need.known, need.missing) == ("partly measured", 1)
 
 
 def test_the_time_is_that_of_the_bytes_at_the_measured_bandwidth() -> None:
     curve = Curve(1, SHARED, "ior", {0: (64.0, 64.0), 4: (128.0, 128.0)})
-    [need] = needs({SHARED: Wanted(10, 1)}, [curve])
+    [need] = needs({SHARED: ApplicationUse(10, 1)}, [curve])
     # 256 MiB take 4 s with direct access and 2 s with 4 I/O nodes, twice each; a start takes 5 s.
     assert need.seconds == pytest.approx(2 * (4 + 2) + 4 * 5)
 
 
 def test_what_is_read_is_written_first() -> None:
-    written, read = needs({SHARED: Wanted(10, 1), READING: Wanted(10, 1)}, [])
+    written, read = needs({SHARED: ApplicationUse(10, 1), READING: ApplicationUse(10, 1)}, [])
     assert {written.config, read.config} == {SHARED, READING}
     seconds = {need.config: need.seconds for need in (written, read)}
     assert seconds[READING] - 4 * 5 == pytest.approx(2 * (seconds[SHARED] - 4 * 5))
@@ -102,21 +104,28 @@ def test_what_varies_much_is_measured_again_though_complete(
     values: tuple[float, ...], is_open: bool
 ) -> None:
     curve = Curve(1, SHARED, "ior", {0: values, 4: values})
-    [need] = needs({SHARED: Wanted(10, 1)}, [curve], repetitions=len(values))
+    [need] = needs({SHARED: ApplicationUse(10, 1)}, [curve], repetitions=len(values))
     assert need.missing == 0
     assert need.is_open == is_open
 
 
 def test_equal_values_of_a_clock_that_counts_in_steps_are_no_certainty() -> None:
     curve = Curve(1, SHARED, "ior", {0: (100.0, 100.0), 4: (100.0, 100.0)})
-    [need] = needs({SHARED: Wanted(10, 1)}, [curve])
+    [need] = needs({SHARED: ApplicationUse(10, 1)}, [curve])
     assert need.missing == 0
     assert need.error > 0.03
 
 
 def test_a_budget_is_filled_in_order_and_never_exceeded() -> None:
     slow = replace(UNIQUE, block_size=1 << 40)
-    ordered = needs({slow: Wanted(1 << 60, 1), SHARED: Wanted(10, 1), READING: Wanted(9, 1)}, [])
+    ordered = needs(
+        {
+            slow: ApplicationUse(1 << 60, 1),
+            SHARED: ApplicationUse(10, 1),
+            READING: ApplicationUse(9, 1),
+        },
+        [],
+    )
     taken = within(ordered, 60)
     assert [need.config for need in taken] == [SHARED, READING]
     assert sum(need.seconds for need in taken) <= 60
@@ -134,7 +143,7 @@ def test_what_jobs_do_is_added_up_by_configuration() -> None:
         nodes=8,
     )
     # HACC-IO writes a header of 24 MiB from each of 16 processes, in two jobs.
-    assert totals[header] == Wanted(2 * 16 * 24 * MIB, 2)
+    assert totals[header] == ApplicationUse(2 * 16 * 24 * MIB, 2)
 
 
 PLATFORM = """
@@ -289,5 +298,5 @@ def test_a_plan_that_cannot_be_made_is_one_line(
 
 def test_direct_access_says_nothing_of_i_o_nodes() -> None:
     curve = Curve(1, SHARED, "ior", {0: (100.0, 100.0, 101.0, 101.0)})
-    [need] = needs({SHARED: Wanted(10, 1)}, [curve])
+    [need] = needs({SHARED: ApplicationUse(10, 1)}, [curve])
     assert need.error >= 0.5

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ioncast.insights.checks.registry import run_checks
-from ioncast.insights.checks.values import Allocation, Applied, Case, Check, Checked, Thresholds
+from ioncast.insights.checks.values import Applied, Case, Check, Checked, IoNodesOfRun, Thresholds
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
 from ioncast.insights.facts.values import Facts
 from summario.reading.log import read_log
@@ -25,7 +25,7 @@ def facts_in(*logs: Path, all_files: bool = False) -> Facts:
 def check_log(
     *logs: Path,
     thresholds: Thresholds | None = None,
-    allocation: Allocation | None = None,
+    allocation: IoNodesOfRun | None = None,
     checks: Sequence[Check] | None = None,
 ) -> Checked:
     """Check the run that some logs are of."""

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from benchdb.store.database import transaction
 from ioncast.service.store.decisions import DecisionRow, store_decisions
 from ioncast.service.store.outcomes import store_outcome
-from ioncast.service.store.runs import NewRun, Run, store_run
+from ioncast.service.store.runs import NewRun, StoredRun, store_run
 from ioncast.service.store.same_run import Outcome
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
@@ -62,7 +62,7 @@ def new_sha256() -> str:
     return hashlib.sha256(f"log {next(_logs)}".encode()).hexdigest()
 
 
-def put_run(engine: Engine, executable: str = "/opt/app", **changes: Any) -> tuple[Run, bool]:
+def put_run(engine: Engine, executable: str = "/opt/app", **changes: Any) -> tuple[StoredRun, bool]:
     """Store a run of 16 processes on the system `here`, with some values changed."""
     values: dict[str, Any] = {
         "system": "here",

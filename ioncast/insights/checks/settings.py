@@ -9,7 +9,7 @@ from pydantic import Field, create_model
 
 from ioncast.insights.checks.values import Thresholds
 from ioncast_base.limits import MOST_BYTES
-from ioncast_base.toml_files import Table, read_toml
+from ioncast_base.toml_files import TomlTable, read_toml
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
@@ -35,4 +35,4 @@ def _limits(name: str, default: float) -> Any:
 _FIELDS: dict[str, Any] = {
     name: (_limits(name, default), default) for name, default in vars(Thresholds()).items()
 }
-_FILE: type[Table] = create_model("_FILE", __base__=Table, **_FIELDS)
+_FILE: type[TomlTable] = create_model("_FILE", __base__=TomlTable, **_FIELDS)

@@ -155,7 +155,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Allocation:
+class IoNodesOfRun:
     """The I/O nodes that a job had, and those that it would get; made outside of this room.
 
     Attributes
@@ -180,7 +180,7 @@ class Case:
 
     facts: Facts
     thresholds: Thresholds = field(default_factory=Thresholds)
-    allocation: Allocation | None = None
+    allocation: IoNodesOfRun | None = None
 
     @cached_property
     def times(self) -> ProcessTimes:

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ioncast.insights.tables.characterising import Characterisation
-from ioncast.insights.tables.values import Row, Table, Value
+from ioncast.insights.tables.values import Characteristic, Table, Value
 
 TOLERANCE = 0.05
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedValue:
     """A characteristic of one run beside the first run.
 
     Attributes
     ----------
-    row : Row or None
+    row : Characteristic or None
         The row of the run; None if its table does not have the characteristic.
     ratio : float or None
         Its value over that of the first run; None if one of them is not a number other than 0.
@@ -26,7 +26,7 @@ class Cell:
         Whether the values differ by more than the tolerance.
     """
 
-    row: Row | None
+    row: Characteristic | None
     ratio: float | None
     differs: bool
 
@@ -45,7 +45,7 @@ class ComparedTable:
 
     name: str
     title: str
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[ComparedValue, ...], ...]
     rare: frozenset[Key]
 
 
@@ -66,14 +66,14 @@ def compare(
     )
 
 
-def present(cells: Sequence[Cell]) -> list[Row]:
+def present(cells: Sequence[ComparedValue]) -> list[Characteristic]:
     """List the rows of the runs that have the characteristic, at least one."""
     return [cell.row for cell in cells if cell.row is not None]
 
 
 def compare_rows(
-    first: Iterable[Row], rows: Iterable[Row], tolerance: float
-) -> Iterator[tuple[Row, Cell]]:
+    first: Iterable[Characteristic], rows: Iterable[Characteristic], tolerance: float
+) -> Iterator[tuple[Characteristic, ComparedValue]]:
     """Compare rows without zeros: each of them, then those that only `first` has, as zeros."""
     before = {row.key: row for row in first}
     for row in rows:
@@ -97,7 +97,7 @@ def differs(first: Value, value: Value, tolerance: float) -> bool:
 
 
 def _compared(tables: Sequence[Table], tolerance: float) -> ComparedTable:
-    rows: dict[Key, dict[Key, list[Row | None]]] = {key: {} for key in _merged(tables)}
+    rows: dict[Key, dict[Key, list[Characteristic | None]]] = {key: {} for key in _merged(tables)}
     for place, table in enumerate(tables):
         for line in table.lines:
             row = line.row(0)
@@ -131,13 +131,15 @@ def _merged(tables: Sequence[Table]) -> list[Key]:
     return merged
 
 
-def beside(first: Row | None, row: Row | None, tolerance: float) -> Cell:
+def beside(
+    first: Characteristic | None, row: Characteristic | None, tolerance: float
+) -> ComparedValue:
     """Compare a row of a run with that of the first run; a row that is missing stands for 0."""
     before, value = (None if each is None else each.value for each in (first, row))
     # The slowest process is another one in each run.
     is_rank = row is not None and row.unit == "rank"
     is_other = not is_rank and differs(before or 0, value or 0, tolerance)
-    return Cell(row, _ratio(before, value), is_other)
+    return ComparedValue(row, _ratio(before, value), is_other)
 
 
 def _ratio(first: Value, value: Value) -> float | None:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ioncast.insights.comparison.comparing import Cell, compare, compare_rows, present
+from ioncast.insights.comparison.comparing import ComparedValue, compare, compare_rows, present
 from ioncast.insights.tables.characterising import Characterisation, file_records, to_record
-from ioncast.insights.tables.values import COLUMNS, Row
+from ioncast.insights.tables.values import COLUMNS, Characteristic
 from summario.phases import streamed
 
 CSV_COLUMNS = ("log", "file", "table", *COLUMNS, "ratio", "differs")
@@ -62,7 +62,9 @@ def _record(
     return record | {"tables": tables}
 
 
-def _compared_record(name: str, rows: Iterable[tuple[Row, Cell | None]]) -> dict[str, Any]:
+def _compared_record(
+    name: str, rows: Iterable[tuple[Characteristic, ComparedValue | None]]
+) -> dict[str, Any]:
     return {
         "name": name,
         "columns": [*COLUMNS, *_COMPARED],
@@ -83,7 +85,7 @@ def _file_records(
         yield {"path": path, "tables": [_compared_record(*each) for each in tables]}
 
 
-_ComparedRows = list[tuple[Row, Cell | None]]
+_ComparedRows = list[tuple[Characteristic, ComparedValue | None]]
 
 
 def _compared_files(
@@ -104,13 +106,15 @@ def _compared_files(
 
 
 def _compared_tables(
-    before: dict[str, list[Row]], tables: dict[str, list[Row]], tolerance: float
+    before: dict[str, list[Characteristic]],
+    tables: dict[str, list[Characteristic]],
+    tolerance: float,
 ) -> Iterator[tuple[str, _ComparedRows]]:
     for name in dict.fromkeys([*before, *tables]):
         yield name, list(compare_rows(before.get(name, []), tables.get(name, []), tolerance))
 
 
-def _row(cells: Sequence[Cell]) -> Row:
+def _row(cells: Sequence[ComparedValue]) -> Characteristic:
     """Select the row of the last run; without a value if only the first one has it."""
     if cells[-1].row is not None:
         return cells[-1].row
@@ -143,7 +147,7 @@ def _csv_rows(
             yield {**of_run, "table": table.name, **_csv_row(_row(cells), cell)}
 
 
-def _csv_row(row: Row, cell: Cell | None) -> dict[str, Any]:
+def _csv_row(row: Characteristic, cell: ComparedValue | None) -> dict[str, Any]:
     """Convert a row, which may be compared with that of the first run."""
     compared = () if cell is None else (cell.ratio, int(cell.differs))
     return dict(zip((*COLUMNS, *_COMPARED), (*row, *compared), strict=False))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import log
 from pathlib import Path
 
-from ioncast.insights.comparison.comparing import Cell, ComparedTable, present
+from ioncast.insights.comparison.comparing import ComparedTable, ComparedValue, present
 from ioncast.insights.tables.characterising import Characterisation
-from ioncast.insights.tables.values import Row
+from ioncast.insights.tables.values import Characteristic
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import in_digits, size
 from summario.phases.streams import MODULE_OF_API
@@ -22,7 +22,7 @@ _LEAST = {"": 1.0, "bytes": 1.0, "seconds": 0.01, "times": 0.01}
 _TELLING = "layers"
 
 
-def value_text(row: Row) -> str:
+def value_text(row: Characteristic) -> str:
     """Write a value with its unit; in the place of an unknown value, the note."""
     value = row.value
     if value is None:
@@ -38,7 +38,7 @@ def value_text(row: Row) -> str:
     return f"{value:,}" if isinstance(value, int) else in_digits(value)
 
 
-def share_text(row: Row) -> str:
+def share_text(row: Characteristic) -> str:
     """Write a share in percent with two decimals; empty without a share."""
     return "" if row.share is None else f"{row.share:.2%}"
 
@@ -84,20 +84,20 @@ def missing_texts(runs: Sequence[Characterisation]) -> list[str]:
     return list(dict.fromkeys(sentence for run in runs for sentence in run.not_recorded))
 
 
-def _weight(first: Cell, other: Cell) -> float:
+def _weight(first: ComparedValue, other: ComparedValue) -> float:
     """Compute how far apart two values are: the logarithm of their ratio."""
     low, high = sorted(map(_size, (first, other)))
     return log(high / low)
 
 
-def _size(cell: Cell) -> float:
+def _size(cell: ComparedValue) -> float:
     if cell.row is None or not isinstance(cell.row.value, int | float):
         return 1.0
     least = _LEAST.get(cell.row.unit, 1.0)
     return max(abs(cell.row.value), least) / least
 
 
-def _difference(first: Cell, other: Cell) -> str:
+def _difference(first: ComparedValue, other: ComparedValue) -> str:
     [row, *_] = present((first, other))
     before, after = (
         "none" if cell.row is None else value_text(cell.row) for cell in (first, other)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from ioncast.insights.comparison.comparing import Cell, ComparedTable, beside, present
+from ioncast.insights.comparison.comparing import ComparedTable, ComparedValue, beside, present
 from ioncast.insights.comparison.in_words import DIFFERS, layer_text, share_text, value_text
 from ioncast.insights.tables.characterising import Characterisation, EachFile
 from ioncast.insights.tables.times_table import IN_CALLS
-from ioncast.insights.tables.values import Row, Table
+from ioncast.insights.tables.values import Characteristic, Table
 from ioncast_base.visible_text import visible
 
 Texts = dict[str, str]
@@ -45,7 +45,7 @@ def shown_rows(table: ComparedTable, names: Sequence[str]) -> Iterator[Texts]:
         yield {"layer": name, "characteristic": row.characteristic, **_columns(cells, names)}
 
 
-def _columns(cells: Sequence[Cell], names: Sequence[str]) -> Texts:
+def _columns(cells: Sequence[ComparedValue], names: Sequence[str]) -> Texts:
     if len(cells) > 1:
         return {name: _cell_text(cell) for name, cell in zip(names, cells, strict=True)}
     [row] = present(cells)
@@ -55,7 +55,7 @@ def _columns(cells: Sequence[Cell], names: Sequence[str]) -> Texts:
     return {"value": value_text(row), "share": share, "of": of, "note": note}
 
 
-def _cell_text(cell: Cell) -> str:
+def _cell_text(cell: ComparedValue) -> str:
     if cell.row is None:
         text = NOTHING
     else:
@@ -132,11 +132,11 @@ _OF_ITS_LAYER = {
 }
 
 
-def _found(tables: Sequence[Table], group: int) -> dict[Place, Row]:
+def _found(tables: Sequence[Table], group: int) -> dict[Place, Characteristic]:
     return {(table.name, *row.key): row for table in tables for row in table.rows(group)}
 
 
-def _texts(found: Mapping[Place, Row], places: Mapping[str, Place]) -> Texts:
+def _texts(found: Mapping[Place, Characteristic], places: Mapping[str, Place]) -> Texts:
     return {
         head: value_text(found[place]) if place in found else NOTHING
         for head, place in places.items()

@@ -8,7 +8,7 @@ from math import log10
 
 import plotly.graph_objects as go
 
-from ioncast.insights.comparison.comparing import Cell, ComparedTable, present
+from ioncast.insights.comparison.comparing import ComparedTable, ComparedValue, present
 from ioncast.insights.comparison.in_words import layer_text
 from ioncast.insights.tables.histograms_table import BINS, histogram_row
 from ioncast_base.offline_pages import laid_out
@@ -68,6 +68,6 @@ def _bars(
     ]
 
 
-def _number(cell: Cell) -> float:
+def _number(cell: ComparedValue) -> float:
     value = None if cell.row is None else cell.row.value
     return float(value) if isinstance(value, int | float) else 0.0

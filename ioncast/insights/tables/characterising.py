@@ -22,7 +22,7 @@ from ioncast.insights.tables.pattern_table import pattern
 from ioncast.insights.tables.scopes import Scope
 from ioncast.insights.tables.sizes_table import sizes
 from ioncast.insights.tables.times_table import times
-from ioncast.insights.tables.values import COLUMNS, Row, Table
+from ioncast.insights.tables.values import COLUMNS, Characteristic, Table
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import listed
 
@@ -65,7 +65,7 @@ class EachFile:
     def _lists(self) -> tuple[Table, ...]:
         return tuple(table.as_lists() for table in self.tables)
 
-    def rows(self, group: int) -> dict[str, list[Row]]:
+    def rows(self, group: int) -> dict[str, list[Characteristic]]:
         """List the rows of each table about a file, by the table's name; zeros are left out."""
         found = {table.name: list(table.rows(group, zeros=False)) for table in self._lists}
         return {name: rows for name, rows in found.items() if rows}
@@ -136,7 +136,7 @@ def file_records(found: Characterisation) -> Iterator[dict[str, Any]]:
         yield {"path": path, "tables": [_table_record(*each) for each in files.rows(group).items()]}
 
 
-def _table_record(name: str, rows: Iterable[Row]) -> dict[str, Any]:
+def _table_record(name: str, rows: Iterable[Characteristic]) -> dict[str, Any]:
     return {"name": name, "columns": list(COLUMNS), "rows": [list(row) for row in rows]}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ioncast.insights.tables.characterising import Characterisation
-from ioncast.insights.tables.values import Line, Row, Table
+from ioncast.insights.tables.values import Characteristic, Line, Table
 
 Record = Mapping[str, Any]
 
@@ -30,9 +30,11 @@ def from_records(records: Sequence[Record]) -> list[Characterisation]:
     return [_run(record, names) for record in records]
 
 
-def rows_of(table: Record) -> list[Row]:
+def rows_of(table: Record) -> list[Characteristic]:
     """Make the rows of a table's record again."""
-    return [Row(**dict(zip(table["columns"], row, strict=True))) for row in table["rows"]]
+    return [
+        Characteristic(**dict(zip(table["columns"], row, strict=True))) for row in table["rows"]
+    ]
 
 
 def _run(record: Record, names: Iterable[str]) -> Characterisation:
@@ -49,7 +51,7 @@ def _run(record: Record, names: Iterable[str]) -> Characterisation:
     )
 
 
-def _line(row: Row) -> Line:
+def _line(row: Characteristic) -> Line:
     """Make a line of a single group whose row this is."""
     return Line(
         row.layer,

@@ -1,4 +1,4 @@
-"""`Table`, `Line` and `Row`: what a characterisation consists of, as plain values."""
+"""`Table`, `Line` and `Characteristic`: what a characterisation consists of, as plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Value: TypeAlias = int | float | str | None
 COLUMNS = ("layer", "characteristic", "value", "unit", "share", "of", "note")
 
 
-class Row(NamedTuple):
+class Characteristic(NamedTuple):
     """A characteristic of one group of files, with the columns `COLUMNS`.
 
     Attributes
@@ -60,7 +60,7 @@ class Line:
     Attributes
     ----------
     layer, name : str
-        As in `Row`; `{}` in a name stands for the number of `labels`.
+        As in `Characteristic`; `{}` in a name stands for the number of `labels`.
     values : sequence, one for each group
         The values; None or not a finite number if a value is not known.
     wholes : sequence, optional
@@ -82,12 +82,12 @@ class Line:
     present: Column | None = None
     is_rare: bool = False
 
-    def row(self, group: int) -> Row | None:
+    def row(self, group: int) -> Characteristic | None:
         """Make the row of a group; None if the group does not have the characteristic."""
         if self.present is not None and not self.present[group]:
             return None
         value = _plain(self.values[group])
-        return Row(
+        return Characteristic(
             self.layer,
             self.name if self.labels is None else self.name.format(f"{self.labels[group]:,}"),
             value,
@@ -122,7 +122,7 @@ class Table:
     title: str
     lines: tuple[Line, ...]
 
-    def rows(self, group: int = 0, *, zeros: bool = True) -> Iterator[Row]:
+    def rows(self, group: int = 0, *, zeros: bool = True) -> Iterator[Characteristic]:
         """Yield the rows of a group of files; without `zeros`, only those that tell something."""
         for line in self.lines:
             row = line.row(group)

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from benchdb.store.database import transaction
 from benchdb.store.fitted_models import state_of
 from benchdb.store.systems import system_names
-from ioncast.service.background.keeper_progress import Progress
+from ioncast.service.background.keeper_progress import KeeperProgress
 from ioncast.service.background.learning_systems import Learning
 from ioncast.service.background.preparing import KnownSystems, Prepared, Preparing
 from ioncast.service.background.state_file import StateFile
@@ -60,7 +60,7 @@ class AnswerStep:
         settings: Settings,
         database: Engine,
         file: StateFile,
-        progress: Progress,
+        progress: KeeperProgress,
         wanted: WantedSizes,
         is_stopping: Callable[[], bool],
     ) -> None:

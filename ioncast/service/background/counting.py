@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, select
 
-from benchdb.measurements.coverage import Summary, coverage, summarise
+from benchdb.measurements.coverage import CoverageSummary, coverage, summarise
 from benchdb.store.schema import measurements, systems
 
 _PAGE = 500
@@ -25,7 +25,7 @@ _IDS = (
 
 
 class Count:
-    """Makes the `Summary` of a system in many short transactions.
+    """Makes the `CoverageSummary` of a system in many short transactions.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Count:
         self._after = -1
         self._io_nodes: set[int] = set()
         self._measured = 0
-        self._sum = Summary(0, 0, 0, 0, 0, 0, 0)
+        self._sum = CoverageSummary(0, 0, 0, 0, 0, 0, 0)
 
     def read_page(self, connection: Connection) -> bool:
         """Count the cells of the next configurations; False if none was left."""
@@ -69,7 +69,7 @@ class Count:
         )
         return True
 
-    def summary(self) -> Summary:
+    def summary(self) -> CoverageSummary:
         """Return the counts.
 
         A cell is missing if any other configuration has its number of I/O nodes.

@@ -11,7 +11,7 @@ from ioncast.service.decide.prepared import Untried
 from ioncast_base.wording import counted
 from predictor.curve import prediction
 from predictor.curve.composing import Point
-from predictor.curve.prediction import Policy
+from predictor.curve.prediction import DecisionRules
 from predictor.curve.reasons import Defaulted, cause_in_words, trial_in_words, without_limit
 from predictor.model.trying import worth_trying
 
@@ -84,7 +84,7 @@ class Decided(NamedTuple):
 
 def decide_all(
     found: prediction.Prediction,
-    policy: Policy,
+    policy: DecisionRules,
     share: float = 1.0,
     others: Sequence[OtherVariant] = (),
     explore: float = 0.0,
@@ -163,7 +163,7 @@ def _left_out(implausible: int) -> str:
     return f", {counted(implausible, 'bandwidth')} left out as implausible"
 
 
-def _chosen(choice: prediction.Choice, policy: Policy) -> Iterator[tuple[int, int]]:
+def _chosen(choice: prediction.Candidates, policy: DecisionRules) -> Iterator[tuple[int, int]]:
     for cap in sorted((point.io_nodes for point in choice.curve), reverse=True):
         number = choice.decide(replace(policy, available=cap, min_confidence=0)).io_nodes
         if number is not None:
@@ -171,8 +171,8 @@ def _chosen(choice: prediction.Choice, policy: Policy) -> Iterator[tuple[int, in
 
 
 def _choices(
-    choice: prediction.Choice,
-    policy: Policy,
+    choice: prediction.Candidates,
+    policy: DecisionRules,
     chosen: Sequence[tuple[int, int]],
     share: float,
     others: Sequence[OtherVariant],
@@ -200,7 +200,7 @@ def _choices(
 
 
 def _trial(
-    choice: prediction.Choice, chosen: int, cap: int, share: float, explore: float
+    choice: prediction.Candidates, chosen: int, cap: int, share: float, explore: float
 ) -> _Trial | None:
     """Prepare the trial of another number than the chosen one, with the probability for it."""
     io_nodes = [point.io_nodes for point in choice.curve]

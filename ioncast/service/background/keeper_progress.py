@@ -8,7 +8,7 @@ from ioncast.service.decide.prepared import IMPORTING, Writer
 _NOTHING = {"runs": "0", "outcomes": "0"}
 
 
-class Progress:
+class KeeperProgress:
     """The state of the database that answers are prepared from, kept in the state file.
 
     Parameters

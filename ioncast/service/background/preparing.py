@@ -22,23 +22,23 @@ from ioncast.service.background.deciding_ahead import (
     prepare_group,
 )
 from ioncast.service.decide.answers import Entry, PreparedGroup, is_same_size, ratio
-from ioncast.service.decide.prepared import Untried, Wanted
+from ioncast.service.decide.prepared import Untried, WantedSize
 from ioncast.service.settings import Settings
 from ioncast.service.store.applications import Application, application
 from ioncast.service.store.deleting_runs import DeletedRun
 from ioncast.service.store.outcomes import JoinedOutcome, joined_outcomes
-from ioncast.service.store.runs import Run, runs_like, runs_of
+from ioncast.service.store.runs import StoredRun, runs_like, runs_of
 from ioncast.service.store.same_run import Outcome, Report, outcomes_of_run, whole_second
 from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
 from ioncast_base.times import instant
 from predictor.curve.overlap import timeline_of
-from predictor.curve.prediction import EarlierRun, Policy, Prediction, predict_together
+from predictor.curve.prediction import DecisionRules, EarlierRun, Prediction, predict_together
 from predictor.matching.configurations import configuration
 from predictor.matching.same_application import Identity, Variant, identities, scaled, variants
 from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from predictor.model.plausible import impossible, is_implausible
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
 
@@ -73,7 +73,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Job:
+class JobPhases:
     """The phases of a job, and the number of its compute nodes if it is known."""
 
     phases: tuple[Phase, ...]
@@ -86,10 +86,10 @@ class KnownSystems:
     def __init__(self) -> None:
         self._summaries: dict[str, MeasurementSummary] = {}
         # In the dictionaries below the entry that was used last comes last.
-        self._known: dict[tuple[str, tuple[int, ...]], Knowledge] = {}
+        self._known: dict[tuple[str, tuple[int, ...]], SystemModel] = {}
         self._predictions: dict[tuple[str, bytes], Prediction] = {}
         self._decided: dict[
-            tuple[str, bytes, Policy, float, tuple[OtherVariant, ...]], Decided
+            tuple[str, bytes, DecisionRules, float, tuple[OtherVariant, ...]], Decided
         ] = {}
 
     def put(self, summary: MeasurementSummary) -> None:
@@ -110,10 +110,10 @@ class KnownSystems:
         self,
         connection: Connection,
         system: str,
-        job: Job,
-        ran: Job,
+        job: JobPhases,
+        ran: JobPhases,
         earlier: Sequence[EarlierRun],
-        policy: Policy,
+        policy: DecisionRules,
         share: float = 1.0,
         others: Sequence[OtherVariant] = (),
         explore: float = 0.0,
@@ -140,8 +140,8 @@ class KnownSystems:
         self,
         connection: Connection,
         system: str,
-        job: Job,
-        ran: Job,
+        job: JobPhases,
+        ran: JobPhases,
         earlier: Sequence[EarlierRun],
     ) -> Prediction:
         summary = self._summary(connection, system)
@@ -176,7 +176,7 @@ class KnownSystems:
         return self._summaries[system]
 
 
-def _digest(job: Job, ran: Job, earlier: Sequence[EarlierRun]) -> bytes:
+def _digest(job: JobPhases, ran: JobPhases, earlier: Sequence[EarlierRun]) -> bytes:
     """SHA-256 of everything that a prediction depends on, besides the system."""
     asked = [_records(job), job.nodes, [asdict(run) for run in earlier]]
     if ran != job:
@@ -184,7 +184,7 @@ def _digest(job: Job, ran: Job, earlier: Sequence[EarlierRun]) -> bytes:
     return sha256(json.dumps(asked).encode()).digest()
 
 
-def _records(job: Job) -> list[dict[str, object]]:
+def _records(job: JobPhases) -> list[dict[str, object]]:
     """Write the phases of a job, as far as a prediction depends on them."""
     # The job id, the log's name and times do not change a prediction. But it matters which phases
     # share time, and whether a phase is mostly metadata, which is never matched exactly.
@@ -235,7 +235,7 @@ class Preparing:
         connection: Connection,
         settings: Settings,
         systems: KnownSystems,
-        wanted: Mapping[int, Sequence[Wanted]],
+        wanted: Mapping[int, Sequence[WantedSize]],
         several: int = 1,
         done: AbstractSet[tuple[str, str]] = frozenset(),
     ) -> None:
@@ -248,7 +248,7 @@ class Preparing:
         self._outcomes: dict[int, list[JoinedOutcome]] = {}
         self._systems_with_outcomes: set[str] = set()
         # The identities of an application share runs, phases and answers: read and predict once.
-        self._runs: dict[tuple[str, tuple[tuple[str, str | None], ...]], list[Run]] = {}
+        self._runs: dict[tuple[str, tuple[tuple[str, str | None], ...]], list[StoredRun]] = {}
         self._phases: dict[int, list[Phase] | None] = {}
         self._groups: dict[tuple[object, ...], tuple[PreparedGroup, Untried | None] | None] = {}
 
@@ -290,17 +290,17 @@ class Preparing:
         untried = {run.application.id: self._untried(of.system, left) for run in left[:1]}
         return Prepared(of.system, entries, untried)
 
-    def _own_runs(self, of: Application) -> list[Run]:
+    def _own_runs(self, of: Application) -> list[StoredRun]:
         """Return the newest runs of an application, whatever its jobs are called."""
         return self._runs_of(of, identities(of.executable, of.user, None)[0])
 
-    def _untried(self, system: str, runs: Sequence[Run]) -> Untried | None:
+    def _untried(self, system: str, runs: Sequence[StoredRun]) -> Untried | None:
         """Find the number that is most worth trying with any size of job that ran."""
         sized = self._sized(system, runs)
         found = [untried for group, untried in sized if untried and not group.is_scaled]
         return max(found, key=lambda untried: untried.gain, default=None)
 
-    def _runs_of(self, of: Application, identity: Identity) -> list[Run]:
+    def _runs_of(self, of: Application, identity: Identity) -> list[StoredRun]:
         """Return the newest runs of one of an application's identities."""
         if identity.executable is None:
             return self._runs_like(of.system, user=identity.user, name=identity.name)
@@ -315,20 +315,20 @@ class Preparing:
             **{which: identity.executable},
         )
 
-    def _runs_like(self, system: str, **told: str | None) -> list[Run]:
+    def _runs_like(self, system: str, **told: str | None) -> list[StoredRun]:
         key = system, tuple(told.items())
         if key not in self._runs:
             self._runs[key] = runs_like(self._connection, system, limit=_RUNS, **told)
         return self._runs[key]
 
-    def _entry(self, system: str, runs: Sequence[Run]) -> Entry:
+    def _entry(self, system: str, runs: Sequence[StoredRun]) -> Entry:
         return tuple(group for group, _ in self._sized(system, runs))
 
     def _sized(
-        self, system: str, runs: Sequence[Run]
+        self, system: str, runs: Sequence[StoredRun]
     ) -> list[tuple[PreparedGroup, Untried | None]]:
         """Make the answers for each size of job, with the number that may be tried."""
-        sizes: dict[tuple[int, int | None], list[Run]] = defaultdict(list)
+        sizes: dict[tuple[int, int | None], list[StoredRun]] = defaultdict(list)
         for run in runs:
             if self._phases_of(run) is not None:
                 sizes[run.tasks, run.nodes].append(run)
@@ -346,13 +346,13 @@ class Preparing:
         )
         return [found for found in [*groups, *scaled_groups] if found is not None]
 
-    def _sizes_wanted(self, runs: Sequence[Run]) -> list[tuple[int, int | None]]:
+    def _sizes_wanted(self, runs: Sequence[StoredRun]) -> list[tuple[int, int | None]]:
         applications = dict.fromkeys(run.application.id for run in runs)
         asked = [size for key in applications for size in self._wanted.get(key, ())]
         return list(dict.fromkeys((size.tasks, size.nodes) for size in asked))[-MOST_SIZES:]
 
     def _group(
-        self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
+        self, system: str, runs: Sequence[StoredRun], tasks: int, nodes: int | None
     ) -> tuple[PreparedGroup, Untried | None] | None:
         """Make the answers for a size from runs of one size; None if predicting fails."""
         key = system, tasks, nodes, tuple(run.id for run in runs)
@@ -365,12 +365,12 @@ class Preparing:
         return self._groups[key]
 
     def _predicted(
-        self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
+        self, system: str, runs: Sequence[StoredRun], tasks: int, nodes: int | None
     ) -> tuple[PreparedGroup, Untried | None]:
         variant, *others = variants([self._phases_of(run) or [] for run in runs])
         alike = [runs[place] for place in variant.runs]
         settings = self._settings
-        policy = Policy(
+        policy = DecisionRules(
             tolerance=settings.tolerance_of(system),
             min_confidence=settings.min_confidence_of(system),
             default=settings.default_of(system),
@@ -395,18 +395,18 @@ class Preparing:
     def _decided(
         self,
         system: str,
-        runs: Sequence[Run],
+        runs: Sequence[StoredRun],
         tasks: int,
         nodes: int | None,
         variant: Variant,
-        policy: Policy,
+        policy: DecisionRules,
         share: float = 1.0,
         others: Sequence[OtherVariant] = (),
     ) -> Decided:
         """Decide for jobs of a variant of some runs, scaled to a size."""
         alike = [runs[place] for place in variant.runs]
         phases = self._phases_of(alike[0]) or []
-        ran = Job(tuple(phases), alike[0].nodes)
+        ran = JobPhases(tuple(phases), alike[0].nodes)
         decide = partial(
             self._systems.decided,
             self._connection,
@@ -420,11 +420,11 @@ class Preparing:
         )
         measured = decide(ran)
         is_scaled = tasks != alike[0].tasks
-        decided = decide(Job(tuple(scaled(phases, tasks)), nodes)) if is_scaled else measured
+        decided = decide(JobPhases(tuple(scaled(phases, tasks)), nodes)) if is_scaled else measured
         cause = _impossible(alike, measured)
         return decided.without_basis(cause) if cause else decided
 
-    def _phases_of(self, run: Run) -> list[Phase] | None:
+    def _phases_of(self, run: StoredRun) -> list[Phase] | None:
         """Return the phases of a run; None if the stored ones cannot be used."""
         if run.id not in self._phases:
             try:
@@ -434,7 +434,7 @@ class Preparing:
                 self._phases[run.id] = None
         return self._phases[run.id]
 
-    def _earlier(self, alike: Sequence[Run], runs: Sequence[Run]) -> list[EarlierRun]:
+    def _earlier(self, alike: Sequence[StoredRun], runs: Sequence[StoredRun]) -> list[EarlierRun]:
         """Collect the bandwidths of runs that do the same I/O, and of jobs without a log.
 
         If a run of a job has an outcome and a log, only the outcome counts. A job without a log
@@ -506,7 +506,7 @@ def _newest_of_each(runs: Sequence[EarlierRun]) -> Iterator[EarlierRun]:
         left[run.io_nodes] -= 1
 
 
-def _impossible(runs: Sequence[Run], decided: Decided) -> str | None:
+def _impossible(runs: Sequence[StoredRun], decided: Decided) -> str | None:
     """Say that the bandwidths of all runs are impossible, if nothing corrected the prediction."""
     got_mib_s = [run.bandwidth_mib_s for run in runs if run.bandwidth_mib_s]
     if decided.is_corrected or not (got_mib_s and decided.p90_mib_s):
@@ -517,7 +517,7 @@ def _impossible(runs: Sequence[Run], decided: Decided) -> str | None:
     return impossible(slowest_mib_s, decided.p90_mib_s)
 
 
-def _has(run: Run, identity: Identity) -> bool:
+def _has(run: StoredRun, identity: Identity) -> bool:
     """Tell whether a run of the same program has an identity."""
     of = run.application
     return (
@@ -527,7 +527,7 @@ def _has(run: Run, identity: Identity) -> bool:
     )
 
 
-def _reported(runs: Iterable[Run], outcomes: Sequence[Outcome]) -> dict[int, Outcome]:
+def _reported(runs: Iterable[StoredRun], outcomes: Sequence[Outcome]) -> dict[int, Outcome]:
     """Find the outcomes of runs, by the ids of the runs; a job id may have several runs."""
     of_job = defaultdict(list)
     for outcome in outcomes:
@@ -543,6 +543,6 @@ def _reported(runs: Iterable[Run], outcomes: Sequence[Outcome]) -> dict[int, Out
     return found
 
 
-def _is_of_size(joined: JoinedOutcome, run: Run) -> bool:
+def _is_of_size(joined: JoinedOutcome, run: StoredRun) -> bool:
     nodes = joined.decision and joined.decision.nodes
     return (joined.tasks, nodes) == (run.tasks, run.nodes)

@@ -28,7 +28,7 @@ from ioncast.service.background.answer_step import AnswerStep
 from ioncast.service.background.copying_steps import PauseStep, TokenStep
 from ioncast.service.background.decision_step import DecisionStep
 from ioncast.service.background.expiry_step import ExpiryStep
-from ioncast.service.background.keeper_progress import Progress
+from ioncast.service.background.keeper_progress import KeeperProgress
 from ioncast.service.background.state_file import StateFile
 from ioncast.service.background.summary_step import SummaryStep
 from ioncast.service.background.wanted_sizes import WantedSizes
@@ -68,10 +68,10 @@ class Keeper:
             settings.database, patience_s=_PATIENCE_S, silence_s=_SILENCE_S
         )
         self._file = StateFile(settings)
-        self._failures = Failures()
+        self._failures = StepFailures()
         self._clock: ClockCheck | None = None
         self._state_folder = StateFolderStep(settings.state)
-        progress, wanted = Progress(self._file), WantedSizes(self._file)
+        progress, wanted = KeeperProgress(self._file), WantedSizes(self._file)
         self._answers = AnswerStep(
             settings, self._database, self._file, progress, wanted, lambda: self.is_stopping
         )
@@ -136,7 +136,7 @@ class Keeper:
             writer.beat(now_s, database_ok=database_ok, state_ok=self._state_folder.is_writable)
 
 
-class Failures:
+class StepFailures:
     """Reports once when a step begins to fail, and once when it works again."""
 
     def __init__(self) -> None:

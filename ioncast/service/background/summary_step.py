@@ -15,7 +15,7 @@ from benchdb.store.database import transaction
 from benchdb.store.system_changes import changes
 from benchdb.store.systems import system_names
 from ioncast.service.background.counting import Count
-from ioncast.service.background.keeper_progress import Progress
+from ioncast.service.background.keeper_progress import KeeperProgress
 from ioncast.service.background.state_file import StateFile
 from ioncast.service.decide.prepared import Writer
 from ioncast.service.monitoring.common_shift import common_shifts, shifts_to_json
@@ -42,7 +42,7 @@ _MOST_NAMED = 10
 class SummaryStep:
     """Writes summaries into the state file, once a minute if anything changed."""
 
-    def __init__(self, database: Engine, file: StateFile, progress: Progress) -> None:
+    def __init__(self, database: Engine, file: StateFile, progress: KeeperProgress) -> None:
         self._database = database
         self._file = file
         self._outcomes = _Outcomes()
@@ -127,7 +127,7 @@ class _Outcomes:
 class _Coverage:
     """The coverage of each system, counted again when its measurements change."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: KeeperProgress) -> None:
         self._progress = progress
         # By system: the fingerprint of its measurements, and its summary or its count so far.
         self._counted: dict[str, tuple[str, dict[str, object]]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ioncast.service.background.preparing import MOST_SIZES
 from ioncast.service.background.state_file import StateFile
-from ioncast.service.decide.prepared import Wanted, Writer
+from ioncast.service.decide.prepared import WantedSize, Writer
 from ioncast.service.store.decisions import DecisionRow
 
 
@@ -16,11 +16,11 @@ class WantedSizes:
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
-        self._by_application: defaultdict[int, list[Wanted]] = defaultdict(list)
+        self._by_application: defaultdict[int, list[WantedSize]] = defaultdict(list)
         file.when_opened(self._load)
 
     @property
-    def by_application(self) -> Mapping[int, Sequence[Wanted]]:
+    def by_application(self) -> Mapping[int, Sequence[WantedSize]]:
         """At most `MOST_SIZES` sizes for the id of each application, the newest last."""
         return self._by_application
 
@@ -30,7 +30,7 @@ class WantedSizes:
         for row in rows:
             if row.source != "model" or row.application_id is None or row.tasks is None:
                 continue
-            size = Wanted(row.application_id, row.tasks, row.nodes)
+            size = WantedSize(row.application_id, row.tasks, row.nodes)
             known = self._by_application[row.application_id]
             if size not in known:
                 known.append(size)

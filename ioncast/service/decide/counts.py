@@ -41,7 +41,7 @@ _UNRECORDED = _DECISIONS + len(SOURCES)
 _BYTES = 8 * (_UNRECORDED + 1)
 
 
-class Requests(NamedTuple):
+class RequestCount(NamedTuple):
     """Requests to an endpoint with one status of the answer.
 
     Attributes
@@ -105,13 +105,13 @@ class DecisionCounts:
         """Return the number of decisions that could not be stored."""
         return self._numbers[_UNRECORDED]
 
-    def requests(self) -> Iterator[Requests]:
+    def requests(self) -> Iterator[RequestCount]:
         """Return the counts of each endpoint and status that had any request."""
         for (endpoint, status), place in _SERIES.items():
             *each, seconds = self._numbers[place : place + _BUCKETS + 1]
             buckets = list(accumulate(each))
             if buckets[-1]:
-                yield Requests(endpoint, status, buckets, seconds)
+                yield RequestCount(endpoint, status, buckets, seconds)
 
     def _add(self, place: int) -> None:
         with self._lock:

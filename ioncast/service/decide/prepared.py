@@ -65,7 +65,7 @@ DatabaseState = Literal["ok", "unavailable", "unknown"]
 StateFolderState = Literal["ok", "unwritable", "unknown"]
 
 
-class Heartbeat(NamedTuple):
+class KeeperHeartbeat(NamedTuple):
     """The keeper's newest sign of life: seconds since 1970, and what it could use."""
 
     at_s: float
@@ -85,14 +85,14 @@ class KnownToken(NamedTuple):
         return self.expires_at_s is not None and self.expires_at_s <= now_s
 
 
-class Summary(NamedTuple):
+class StoredSummary(NamedTuple):
     """A summary of the database: plain values of JSON, and the time when it was made (ISO 8601)."""
 
     value: Any
     at: str
 
 
-class Wanted(NamedTuple):
+class WantedSize(NamedTuple):
     """A size of job that a scheduler asked for and that no run of the application had."""
 
     application_id: int
@@ -167,7 +167,7 @@ class Reader:
     ----------
     tokens : dict of str to KnownToken
         Tokens by hash (see `ioncast.service.store.credentials.digest`).
-    heartbeat : Heartbeat or None
+    heartbeat : KeeperHeartbeat or None
         The keeper's sign of life; None until the file was read once.
     """
 
@@ -175,8 +175,8 @@ class Reader:
         self.entries = Entries()
         self.tokens: dict[str, KnownToken] = {}
         self.pauses: dict[str, Pause] = {}
-        self.summaries: dict[str, Summary] = {}
-        self.heartbeat: Heartbeat | None = None
+        self.summaries: dict[str, StoredSummary] = {}
+        self.heartbeat: KeeperHeartbeat | None = None
         self.is_importing = False
         self._has_all = False
         self._path = path
@@ -267,7 +267,7 @@ class Reader:
             self._read_summaries(rows)
             beat = rows.execute("SELECT at_s, database_ok, state_ok FROM heartbeat").fetchone()
             progress = {name for [name] in rows.execute("SELECT name FROM progress")}
-        self.heartbeat = None if beat is None else Heartbeat(beat[0], *map(bool, beat[1:]))
+        self.heartbeat = None if beat is None else KeeperHeartbeat(beat[0], *map(bool, beat[1:]))
         self.is_importing = IMPORTING in progress
         # The keeper notes its progress when all answers are prepared.
         self._has_all = bool(progress)
@@ -298,7 +298,7 @@ class Reader:
         if found == known:
             return
         self.summaries = {
-            name: Summary(json.loads(text), at)
+            name: StoredSummary(json.loads(text), at)
             for name, text, at in rows.execute("SELECT name, json, at FROM summaries")
         }
 
@@ -433,12 +433,12 @@ class Writer:
         self._connection.execute("DELETE FROM progress")
         self._connection.executemany("INSERT INTO progress VALUES (?, ?)", progress.items())
 
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[WantedSize]:
         """Read the sizes that schedulers asked for, the oldest first."""
         query = "SELECT application, tasks, nodes FROM wanted ORDER BY number"
-        return [Wanted(*row) for row in self._connection.execute(query)]
+        return [WantedSize(*row) for row in self._connection.execute(query)]
 
-    def put_wanted(self, wanted: Iterable[Wanted]) -> None:
+    def put_wanted(self, wanted: Iterable[WantedSize]) -> None:
         """Replace the sizes that schedulers asked for."""
         self._connection.execute("DELETE FROM wanted")
         self._connection.executemany(

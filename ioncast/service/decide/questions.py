@@ -7,13 +7,13 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from ioncast.service.web.http.fields import TEXT, JobId, JobName, Nodes, SystemName, UserName
-from ioncast.service.web.http.given import Given
+from ioncast.service.web.http.given import RequestModel
 from ioncast_base.quantities import Count, IoNodes
 
 _LONGEST_SCRIPT = 1 << 20
 
 
-class Question(Given):
+class Question(RequestModel):
     """A job at its submission."""
 
     system: SystemName

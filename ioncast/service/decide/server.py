@@ -1,8 +1,8 @@
 """A process that only answers schedulers: it starts gunicorn's worker on given sockets.
 
-`ioncast serve` starts it (`ioncast.service.running.deciders`) and writes its `Orders` to standard
-input. Its modules load neither SQLAlchemy nor Flask nor prometheus_client, so nothing in it can
-wait for a database.
+`ioncast serve` starts it (running/deciders.py) and writes its `ServerConfig` to standard input. Its
+modules load neither SQLAlchemy nor Flask nor prometheus_client, so nothing in it can wait for a
+database.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SWITCH_S = 0.0005
 _OTHER_FILES = 64
 
 
-class Orders(BaseModel):
+class ServerConfig(BaseModel):
     """The orders of the process, from the one that starts it.
 
     Attributes
@@ -94,7 +94,7 @@ def options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def serve(orders: Orders) -> None:
+def serve(orders: ServerConfig) -> None:
     """Answer until the parent ends or a signal asks to end."""
     settings = orders.settings
     of = Resources(
@@ -126,7 +126,7 @@ def main() -> None:
     """Run the process."""
     begin_log()
     sys.setswitchinterval(_SWITCH_S)
-    orders = Orders.model_validate_json(sys.stdin.buffer.read())
+    orders = ServerConfig.model_validate_json(sys.stdin.buffer.read())
     if os.getppid() == orders.parent:
         serve(orders)
 

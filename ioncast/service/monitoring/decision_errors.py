@@ -78,7 +78,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ErrorSummary:
     """A summary of some decisions; None where nothing could be compared.
 
     Attributes
@@ -119,9 +119,9 @@ class ErrorsSoFar:
     outcomes: int
     judged: tuple[Judged, ...]
     before_change: tuple[Judged, ...]
-    systems: tuple[Summary, ...]
-    applications: tuple[Summary, ...]
-    sources: tuple[Summary, ...]
+    systems: tuple[ErrorSummary, ...]
+    applications: tuple[ErrorSummary, ...]
+    sources: tuple[ErrorSummary, ...]
     worst: tuple[Judged, ...]
 
 
@@ -355,7 +355,7 @@ def _regret(decision: DecisionRow, measured: Mapping[int, Sequence[float]]) -> f
 
 def _summaries(
     judged: Iterable[Judged], key: Callable[[Judged], tuple[str, str, int | None]]
-) -> tuple[Summary, ...]:
+) -> tuple[ErrorSummary, ...]:
     groups: dict[tuple[str, str, int | None], list[Judged]] = defaultdict(list)
     for each in judged:
         groups[key(each)].append(each)
@@ -364,8 +364,8 @@ def _summaries(
 
 def _summary(
     system: str, name: str, application_id: int | None, judged: Sequence[Judged]
-) -> Summary:
-    return Summary(
+) -> ErrorSummary:
+    return ErrorSummary(
         system=system,
         name=name,
         application_id=application_id,

@@ -23,7 +23,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.config import Config
 
 from ioncast.service.decide.counts import DecisionCounts, new_memory
-from ioncast.service.decide.server import Orders
+from ioncast.service.decide.server import ServerConfig
 from ioncast.service.running.binding import opened
 from ioncast.service.running.delayed_signals import ENDING, delayed
 from ioncast.service.running.stopped_processes import StoppedChildren
@@ -143,7 +143,7 @@ class _Decider:
             # Ctrl-C must reach only the master, which then ends this process.
             start_new_session=True,
         )
-        orders = Orders(
+        orders = ServerConfig(
             parent=os.getpid(),
             sockets=list(sockets),
             counts=self._memory,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from ioncast.service.background.keeper_progress import Progress
+from ioncast.service.background.keeper_progress import KeeperProgress
 from ioncast.service.background.state_file import StateFile
 from ioncast.service.decide.prepared import IMPORTING, Writer, prepared_file
 from ioncast.service.settings import Settings
@@ -28,11 +28,11 @@ class ImportStep:
 
     Parameters
     ----------
-    progress : Progress
+    progress : KeeperProgress
         Notes that the data are imported. The file says so when answers are prepared from them.
     """
 
-    def __init__(self, settings: Settings, file: StateFile, progress: Progress) -> None:
+    def __init__(self, settings: Settings, file: StateFile, progress: KeeperProgress) -> None:
         self._database = settings.database
         self._file = file
         self._progress = progress

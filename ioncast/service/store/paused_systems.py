@@ -22,7 +22,7 @@ _RESUMED = {"paused_by": None, "paused_at": None, "pause_reason": None}
 
 
 @dataclass(frozen=True)
-class Pause:
+class PausedSystem:
     """A system without decisions.
 
     Attributes
@@ -39,21 +39,21 @@ class Pause:
     reason: str | None
 
 
-def pauses(connection: Connection) -> list[Pause]:
+def pauses(connection: Connection) -> list[PausedSystem]:
     """All paused systems, in the order of their names."""
-    return [Pause(*row) for row in connection.execute(_PAUSES)]
+    return [PausedSystem(*row) for row in connection.execute(_PAUSES)]
 
 
 def pause_decisions(
     connection: Connection, system: str, paused_by: str, reason: str | None = None
-) -> Pause | None:
+) -> PausedSystem | None:
     """Stop the decisions for a system until `resume_decisions`."""
     require_system(connection, system)
     _check("the name of the person", paused_by, systems.c.paused_by)
     _check("the reason", reason, systems.c.pause_reason)
     row = connection.execute(_PAUSES.where(systems.c.name == system)).one_or_none()
     if row is not None:
-        return Pause(*row)
+        return PausedSystem(*row)
     values = {"paused_by": paused_by, "paused_at": now(), "pause_reason": reason}
     connection.execute(update(systems).where(systems.c.name == system).values(values))
     return None

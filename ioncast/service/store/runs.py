@@ -157,7 +157,7 @@ class NewRun:
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """A stored run of an application.
 
     Attributes
@@ -246,7 +246,7 @@ def pattern_of_phases(phases: Sequence[Mapping[str, Any]]) -> str | None:
     return max(moved, key=lambda kind: moved[kind]) if moved.total() else None
 
 
-def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
+def store_run(connection: Connection, new: NewRun) -> tuple[StoredRun, bool]:
     """Store a run in the history of its application.
 
     Parameters
@@ -297,7 +297,7 @@ def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
     return _stored_run(connection, run.id), True
 
 
-def _added(connection: Connection, system_id: int, new: NewRun) -> Run:
+def _added(connection: Connection, system_id: int, new: NewRun) -> StoredRun:
     values = {
         "system_id": system_id,
         "application_id": id_of_application(connection, system_id, new.executable, new.user),
@@ -338,7 +338,7 @@ def runs_like(
     user: str | None = None,
     name: str | None = None,
     limit: int = 50,
-) -> list[Run]:
+) -> list[StoredRun]:
     """List the newest runs with each number of I/O nodes that match everything that is given.
 
     Runs with one number must not hide those with another. Of more than 2,000 runs only the newest
@@ -371,7 +371,7 @@ def runs_like(
 
 def runs_of(
     connection: Connection, application_id: int, *, before: int | None = None, limit: int = 100
-) -> list[Run]:
+) -> list[StoredRun]:
     """List the runs of an application, newest first.
 
     A run without a known start is ordered by the time when it was stored.
@@ -396,7 +396,7 @@ def runs_of(
     return _runs(connection, _RUNS_BEFORE, when=when, most=limit, **key)
 
 
-def run_of(connection: Connection, application_id: int, run_id: int) -> Run:
+def run_of(connection: Connection, application_id: int, run_id: int) -> StoredRun:
     """Read one run of an application.
 
     Raises
@@ -410,7 +410,7 @@ def run_of(connection: Connection, application_id: int, run_id: int) -> Run:
     return found[0]
 
 
-def _filled_in(connection: Connection, run: Run, new: NewRun, *, grows: bool) -> Run:
+def _filled_in(connection: Connection, run: StoredRun, new: NewRun, *, grows: bool) -> StoredRun:
     """Store the given values that the run does not have yet, and return the run with them."""
     stored = {name: getattr(run, name) for name in new.optional_values}
     given = dict(new.optional_values)
@@ -442,16 +442,16 @@ def _filled_in(connection: Connection, run: Run, new: NewRun, *, grows: bool) ->
     return _stored_run(connection, run.id)
 
 
-def _stored_run(connection: Connection, key: int) -> Run:
+def _stored_run(connection: Connection, key: int) -> StoredRun:
     return _run(connection.execute(_RUN, {"id": key}).mappings().one())
 
 
-def _runs(connection: Connection, query: Select[Any], **values: Any) -> list[Run]:
+def _runs(connection: Connection, query: Select[Any], **values: Any) -> list[StoredRun]:
     return [_run(row) for row in connection.execute(query, values).mappings()]
 
 
-def _run(row: RowMapping) -> Run:
-    return Run(
+def _run(row: RowMapping) -> StoredRun:
+    return StoredRun(
         id=row["id"],
         application=application_of_row(row),
         job_id=row["job_id"],

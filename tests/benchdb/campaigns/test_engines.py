@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchdb.campaigns.engines import ENGINES, Job
+from benchdb.campaigns.engines import ENGINES, BenchmarkJob
 from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement
 from ior_configs import IorConfig
@@ -69,7 +69,7 @@ def layout(config: IorConfig) -> list[tuple[int, list[tuple[int, int]]]]:
     return ranks
 
 
-def job(engine: str, config: IorConfig, folder: Path, **changes: Any) -> Job:
+def job(engine: str, config: IorConfig, folder: Path, **changes: Any) -> BenchmarkJob:
     """A job in `folder`, whose test file has the strangest name that the engine accepts."""
     launch = f"mpiexec -n {config.tasks}" if engine == "ior" else "false"
     values = {
@@ -79,7 +79,7 @@ def job(engine: str, config: IorConfig, folder: Path, **changes: Any) -> Job:
         "test_file": str(folder / (ODD_NAME if engine == "fio" else "test")),
         "output": "output.json",
     }
-    return Job(**values | changes)
+    return BenchmarkJob(**values | changes)
 
 
 def run(command: str, folder: Path) -> None:
@@ -89,7 +89,7 @@ def run(command: str, folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def measured(job: Job, folder: Path, nodes: int = 1) -> Measurement:
+def measured(job: BenchmarkJob, folder: Path, nodes: int = 1) -> Measurement:
     [row] = read_measurements(
         ResultFile("output.json", (folder / job.output).read_text()),
         ImportOptions(

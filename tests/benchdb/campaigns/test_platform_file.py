@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchdb.campaigns.platform_file import Platform, Programs, Slurm, Switch, fill, read_platform
+from benchdb.campaigns.platform_file import (
+    Platform,
+    Programs,
+    SlurmJobSettings,
+    Switch,
+    fill,
+    read_platform,
+)
 from ioncast_base.errors import InputError
 from tests.conftest import PROJECT
 
@@ -61,7 +68,7 @@ def test_a_platform_has_the_values_of_its_file(tmp_path: Path) -> None:
             after="stop",
         ),
         programs=Programs(ior="/opt/ior"),
-        slurm=Slurm(directives=("--licenses=ionode:{io_nodes}",), poll_seconds=5),
+        slurm=SlurmJobSettings(directives=("--licenses=ionode:{io_nodes}",), poll_seconds=5),
     )
 
 
@@ -228,7 +235,7 @@ def test_the_documented_error_is_the_one_that_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_documentation_names_every_key() -> None:
-    nested = {"io_nodes_switch": Switch, "programs": Programs, "slurm": Slurm}
+    nested = {"io_nodes_switch": Switch, "programs": Programs, "slurm": SlurmJobSettings}
     for name in Platform.model_fields:
         inner = nested[name].model_fields if name in nested else {}
         for key in [f"{name}.{each}" for each in inner] or [name]:

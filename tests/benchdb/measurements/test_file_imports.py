@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import Engine
 
 from benchdb.measurements.exports import export_rows, write_csv
-from benchdb.measurements.file_imports import Counts, MeasurementsFile, StoredFile, read_file
+from benchdb.measurements.file_imports import ImportCounts, MeasurementsFile, StoredFile, read_file
 from benchdb.measurements.importers import ImportOptions
 from benchdb.measurements.parquet import write_parquet
 from benchdb.store.database import transaction
 from ioncast_base.errors import InputError
 
 IOR_OUTPUTS = Path(__file__).parents[2] / "ior_configs" / "fixtures"
-NOTHING = Counts(0, 0, 0, lacks_tasks=False)
+NOTHING = ImportCounts(0, 0, 0, lacks_tasks=False)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def put(
 
 
 def test_a_new_file_is_stored_and_counted(database: Engine, results: Path) -> None:
-    counts = Counts(measurements=3, configurations=2, set_apart=1, lacks_tasks=True)
+    counts = ImportCounts(measurements=3, configurations=2, set_apart=1, lacks_tasks=True)
     assert put(database, results, "here") == StoredFile("ioncast-csv", found=counts, stored=counts)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.scheduling.policies import POLICIES, chosen_policies
 from ioncast.worth.io_curves import IoCurve
-from ioncast.worth.policy import Arbiter
+from ioncast.worth.policy import SimulatedArbiter
 from ioncast.worth.replayed_machine import Machine, check_pool
 from ioncast.worth.workload import Workload
 from ioncast_base.errors import InputError
@@ -63,7 +63,7 @@ def test_one_gives_the_fewest_measured_if_one_was_not_measured(a_workload: Make)
 
 def test_the_order_of_jobs_does_not_change_the_io_nodes_of_each() -> None:
     curves = [IoCurve("steep", 8, {1: 10.0, 4: 40.0}), IoCurve("flat", 8, {1: 10.0, 2: 11.0})]
-    arbiter = Arbiter(curves, Machine(8, 16))
+    arbiter = SimulatedArbiter(curves, Machine(8, 16))
     assert arbiter.divide([0, 1], 3) == [4, 1]
     assert arbiter.divide([1, 0], 3) == [1, 4]
 

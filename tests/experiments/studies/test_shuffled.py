@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from benchdb.campaigns.folder import Cell, Run
+from benchdb.campaigns.folder import CampaignCell, CampaignRun
 from experiments.applications.spec import single_b
 from experiments.studies.rerunning import Planned, plan_reruns
 from experiments.studies.shuffled import shuffled
 from ior_configs import IorConfig
 
-CELL = Cell("cell", IorConfig.from_command_line("ior -w"), 0)
-BENCHMARKS = [Run(CELL, repetition, Path(f"cell-r{repetition}")) for repetition in range(1, 51)]
+CELL = CampaignCell("cell", IorConfig.from_command_line("ior -w"), 0)
+BENCHMARKS = [
+    CampaignRun(CELL, repetition, Path(f"cell-r{repetition}")) for repetition in range(1, 51)
+]
 RERUNS = plan_reruns([single_b(4, 2, 1.0)], range(10), 5, Path("reruns"))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioncast.worth.queued_jobs import Job
+from ioncast.worth.queued_jobs import QueuedJob
 from ioncast.worth.sacct import Extract, LeftOut, read_extract
 from ioncast_base.errors import InputError
 
@@ -39,7 +39,7 @@ def a_line(**told: str) -> str:
     return "|".join((values | told).values())
 
 
-def the_job(folder: Path, **told: str) -> Job:
+def the_job(folder: Path, **told: str) -> QueuedJob:
     [job] = read(folder, HEADER, a_line(**told)).jobs
     return job
 

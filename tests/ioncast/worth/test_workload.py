@@ -8,7 +8,7 @@ import pytest
 from experiments.scheduling.policies import POLICIES
 from experiments.scheduling.queues import APPLICATIONS, MEAN_RUN_S, poisson_queue
 from ioncast.worth.io_curves import IoCurve
-from ioncast.worth.queued_jobs import Job
+from ioncast.worth.queued_jobs import QueuedJob
 from ioncast.worth.replay import replay
 from ioncast.worth.replayed_machine import Machine
 from ioncast.worth.workload import MIB, Workload, workload
@@ -19,11 +19,11 @@ LARGE = [IoCurve(f"large {i}", 64, {1: 10.0 + i, 2: 20.0}) for i in range(5)]
 MACHINE = Machine(128, 16)
 
 
-def a_job(application: str = "user app", nodes: int = 4, **told: object) -> Job:
-    return Job(0.0, 100.0, 200.0, nodes, application)._replace(**told)
+def a_job(application: str = "user app", nodes: int = 4, **told: object) -> QueuedJob:
+    return QueuedJob(0.0, 100.0, 200.0, nodes, application)._replace(**told)
 
 
-def with_io(*jobs: Job, curves: list[IoCurve] = SMALL, seed: int = 1) -> Workload:
+def with_io(*jobs: QueuedJob, curves: list[IoCurve] = SMALL, seed: int = 1) -> Workload:
     return workload(jobs, curves, MACHINE, io_share=(0.1, 0.3), seed=seed)
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from predictor.curve.composing import (
     Bandwidth,
     Composition,
+    PartWork,
     Point,
-    Work,
     compose,
     observed_mib_s,
 )
@@ -34,7 +34,7 @@ def composed(
     estimates = [as_measured(cells, io_nodes, np.random.default_rng(0)) for _, cells in work]
     return compose(
         [
-            Work(i, round(mib * MIB), estimate, i)
+            PartWork(i, round(mib * MIB), estimate, i)
             for i, ((mib, _), estimate) in enumerate(zip(work, estimates, strict=True))
         ],
         io_nodes,
@@ -210,7 +210,7 @@ def test_runs_scatter_around_the_mean_of_times() -> None:
 
 def test_phases_of_one_run_go_the_same_way_through_the_system() -> None:
     estimate = as_measured({0: TABLE_9}, [0], np.random.default_rng(0))
-    eight = [Work(i, 100 * MIB, estimate, i) for i in range(8)]
+    eight = [PartWork(i, 100 * MIB, estimate, i) for i in range(8)]
     timeline = timeline_of([phase(start=2.0 * i) for i in range(8)])
     runs = compose(eight, [0], timeline).runs_mib_s[:, 0]
     assert ((runs > 300) & (runs < 600) | (runs > 30_000)).all()
@@ -221,7 +221,7 @@ def test_noise_is_drawn_for_each_phase_and_averages_out() -> None:
     estimate = as_measured({0: [80.0, 100.0, 120.0]}, [0], np.random.default_rng(0))
     spreads = []
     for count in (1, 16):
-        work = [Work(i, 100 * MIB, estimate, i) for i in range(count)]
+        work = [PartWork(i, 100 * MIB, estimate, i) for i in range(count)]
         timeline = timeline_of([phase(start=2.0 * i) for i in range(count)])
         spreads.append(np.log(compose(work, [0], timeline).runs_mib_s).std())
     assert spreads[1] == pytest.approx(spreads[0] / 4, rel=0.15)
@@ -237,7 +237,7 @@ def test_doubt_is_shared_by_the_phases_that_rest_on_it_and_does_not_average_out(
         noise=((np.zeros(1),),),
         is_mean=np.ones(1, bool),
     )
-    work = [Work(i, 100 * MIB, estimate, i) for i in range(16)]
+    work = [PartWork(i, 100 * MIB, estimate, i) for i in range(16)]
     found = compose(work, [0], timeline_of([phase(start=2.0 * i) for i in range(16)]))
     assert np.log(found.expected_mib_s[:, 0] / 100) == pytest.approx(doubt[:, 0])
     assert found.runs_mib_s == pytest.approx(found.expected_mib_s)
@@ -248,7 +248,7 @@ def test_phases_of_other_processes_at_the_same_time_are_not_added_up(
     processes: int, seconds: float
 ) -> None:
     estimates = [as_measured({0: [v]}, [0], np.random.default_rng(0)) for v in (50.0, 100 / 3)]
-    work = [Work(i, 100 * MIB, estimate, i) for i, estimate in enumerate(estimates)]
+    work = [PartWork(i, 100 * MIB, estimate, i) for i, estimate in enumerate(estimates)]
     timeline = timeline_of([phase(processes=processes), phase(processes=processes)])
     [found] = compose(work, [0], timeline).points([0])
     assert found.time_s == pytest.approx(seconds)
@@ -256,7 +256,7 @@ def test_phases_of_other_processes_at_the_same_time_are_not_added_up(
 
 def test_parts_of_one_phase_add_up() -> None:
     estimates = [as_measured({0: [v]}, [0], np.random.default_rng(0)) for v in (50.0, 100.0)]
-    work = [Work(0, 100 * MIB, estimate, 0) for estimate in estimates]
+    work = [PartWork(0, 100 * MIB, estimate, 0) for estimate in estimates]
     [found] = compose(work, [0], timeline_of([phase()])).points([0])
     assert found.time_s == pytest.approx(3)
 

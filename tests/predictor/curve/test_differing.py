@@ -8,7 +8,7 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from predictor.curve.prediction import predict
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Phase
 
 MIB = 1 << 20
@@ -17,7 +17,7 @@ MakeCurve = Callable[..., Curve]
 
 
 def warnings(phases: list[Phase], *curves: Curve) -> list[str]:
-    found = predict(phases, Knowledge(curves), system="here", nodes=8).warnings
+    found = predict(phases, SystemModel(curves), system="here", nodes=8).warnings
     return [line for line in found if "resembles" not in line]
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from benchdb.measurements.curves import Curve
 from ioncast.cli import cli
 from predictor.curve.explanation import explain
-from predictor.curve.prediction import Policy, Prediction, predict
+from predictor.curve.prediction import DecisionRules, Prediction, predict
 from predictor.curve.prediction_formats import to_json
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 from summario.naming import phases_named
 from summario.phases.values import Phase
 
@@ -33,7 +33,7 @@ MakeCurve = Callable[..., Curve]
 
 
 def predicted(phases: Sequence[Phase], *curves: Curve, **told: Any) -> Prediction:
-    return predict(phases, Knowledge(curves), system="here", nodes=8, **told)
+    return predict(phases, SystemModel(curves), system="here", nodes=8, **told)
 
 
 def sentence(prediction: Prediction, with_: str) -> str:
@@ -105,7 +105,7 @@ def test_what_was_measured_itself_is_named_with_its_runs(
     told = sentence(predicted([a_phase()], curve), "benchmark")
     assert "benchmark 12 (mpiexec -n 16 ior -a POSIX -w -b 4m -t 1m)" in told
     assert "3 runs with 4 I/O nodes, 60 to 62.5 MiB/s" in told
-    told = sentence(predicted([a_phase()], curve, policy=Policy(available=0)), "benchmark")
+    told = sentence(predicted([a_phase()], curve, policy=DecisionRules(available=0)), "benchmark")
     assert "1 run with direct access, 31.2 MiB/s" in told
 
 
@@ -140,7 +140,7 @@ def test_what_lies_beyond_the_measurements_is_said_to_with_the_size_and_how_far(
     a_phase: MakePhase, synthetic: Any, fitted: Model
 ) -> None:
     # Requests of 64 KiB to 4 MiB and 16 to 256 processes were measured.
-    knowledge = Knowledge(synthetic.curves, fitted)
+    knowledge = SystemModel(synthetic.curves, fitted)
     phase = a_phase((16, 16 * 32 * MIB), mode_processes=8, processes=8, nprocs=8)
     prediction = predict([phase], knowledge, system="here", nodes=4)
     [(_, match)] = prediction.phases[0].parts
@@ -160,7 +160,7 @@ def test_what_was_not_measured_with_the_chosen_number_is_the_models(
         file_access="unique" if curve.config.file_per_process else "shared",
     )
     few = Curve(curve.id, curve.config, "ior", {0: curve.bandwidths_mib_s[0]})
-    knowledge = Knowledge((few, *synthetic.curves[1:]), fitted)
+    knowledge = SystemModel((few, *synthetic.curves[1:]), fitted)
     part = phase.parts[0]
     requests = part.bytes // curve.config.transfer_size
     tasks = curve.config.tasks
@@ -215,7 +215,7 @@ def test_what_is_unknown_is_said_to_be_missing(a_phase: MakePhase, a_curve: Make
 def test_where_nothing_is_known_that_is_all_there_is_to_say(
     a_phase: MakePhase, default: int | None, decided: str
 ) -> None:
-    prediction = predicted([a_phase()], policy=Policy(default=default))
+    prediction = predicted([a_phase()], policy=DecisionRules(default=default))
     first, second = explain(prediction)
     assert first.startswith(decided)
     assert first.endswith(f"{prediction.decision.why[1:]}.")
@@ -227,7 +227,7 @@ def test_the_decision_is_said_with_its_tolerance_and_its_probability(
     two: Callable[..., Prediction],
 ) -> None:
     def decision(tolerance: float) -> str:
-        prediction = two(*[{0: 50, 4: 97, 8: 100}] * 2, policy=Policy(tolerance=tolerance))
+        prediction = two(*[{0: 50, 4: 97, 8: 100}] * 2, policy=DecisionRules(tolerance=tolerance))
         return explain(prediction)[0]
 
     assert decision(0.05).startswith("4 I/O nodes give 97 MiB/s, 97% of the best (100 MiB/s with 8")

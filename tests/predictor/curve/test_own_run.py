@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from benchdb.measurements.curves import Curve
-from predictor.curve.asking import Asked, beside_own_run
+from predictor.curve.asking import PredictionRequest, beside_own_run
 from predictor.curve.composing import Composition
 from predictor.curve.own_run import own_run
-from predictor.curve.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.curve.prediction import DecisionRules, EarlierRun, Prediction, predict
 from predictor.curve.prediction_formats import to_json, to_text
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Phase
 
 MIB = 1 << 20
@@ -76,11 +76,11 @@ def test_without_times_or_a_prediction_nothing_is_compared(a_phase: MakePhase) -
 def compared(
     phase: Phase, curve: Curve, earlier: list[EarlierRun] | None = None, **asked: int | None
 ) -> Prediction:
-    policy = Policy(default=2)
+    policy = DecisionRules(default=2)
     found = predict(
-        [phase], Knowledge((curve,)), system="here", nodes=8, earlier=earlier or (), policy=policy
+        [phase], SystemModel((curve,)), system="here", nodes=8, earlier=earlier or (), policy=policy
     )
-    return beside_own_run(found, Asked("here", nodes=8, policy=policy, **asked))
+    return beside_own_run(found, PredictionRequest("here", nodes=8, policy=policy, **asked))
 
 
 def test_an_impossible_run_leaves_the_decision_to_the_site(
@@ -94,7 +94,7 @@ def test_an_impossible_run_leaves_the_decision_to_the_site(
         " number of I/O nodes it is more than 10 times the 6 MiB/s"
     )
     # Also with another policy.
-    assert found.choice.decide(Policy()).source == "none"
+    assert found.choice.decide(DecisionRules()).source == "none"
     assert to_json(found)["own_run"]["is_impossible"]
 
 
@@ -129,7 +129,7 @@ def test_a_part_without_a_benchmark_is_left_out_of_both_sides(
 ) -> None:
     """The reads take as long as the writes, but nothing was measured of them."""
     phases = [a_phase(), replace(a_phase(), operation="read", start_seconds=2.0, end_seconds=9.0)]
-    found = predict(phases, Knowledge((a_curve({4: (60.0,)}),)), system="here", nodes=8)
-    own = beside_own_run(found, Asked("here", nodes=8)).own_run
+    found = predict(phases, SystemModel((a_curve({4: (60.0,)}),)), system="here", nodes=8)
+    own = beside_own_run(found, PredictionRequest("here", nodes=8)).own_run
     assert own is not None
     assert own.bandwidth_mib_s == 64.0

@@ -10,11 +10,11 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
-from predictor.curve.asking import Asked, beside_own_run
+from predictor.curve.asking import PredictionRequest, beside_own_run
 from predictor.curve.explanation import explain
 from predictor.curve.plots import curve_figure, write_html
-from predictor.curve.prediction import Policy, Prediction, predict
-from predictor.model.system_model import Knowledge, Model
+from predictor.curve.prediction import DecisionRules, Prediction, predict
+from predictor.model.system_model import Model, SystemModel
 from summario.phases.values import Phase
 
 MakePhase = Callable[..., Phase]
@@ -24,7 +24,7 @@ MakeCurve = Callable[..., Curve]
 @pytest.fixture
 def prediction(a_phase: MakePhase, a_curve: MakeCurve) -> Prediction:
     curve = a_curve({0: (31.25,), 4: (62.125,), 8: (47.875,)})
-    return predict([a_phase()], Knowledge((curve,)), system="here", nodes=8)
+    return predict([a_phase()], SystemModel((curve,)), system="here", nodes=8)
 
 
 def drawn(prediction: Prediction) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_the_page_holds_the_numbers(prediction: Prediction, tmp_path: Path) -> N
 
 def test_the_band_goes_from_p10_to_p90(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     curve = a_curve({0: (10, 20, 30), 1: (40, 50, 60)})
-    found = predict([a_phase()], Knowledge((curve,)), system="here", nodes=8)
+    found = predict([a_phase()], SystemModel((curve,)), system="here", nodes=8)
     traces = drawn(found)
     band, mean = traces["predicted, p10 to p90"], traces["predicted mean"]
     corners = sorted(zip(band.x, band.y, strict=True))
@@ -68,7 +68,10 @@ def test_the_best_is_marked_and_the_decision_where_it_is_another(
 
     def marked(tolerance: float) -> dict[str, list[str]]:
         found = predict(
-            [a_phase()], Knowledge((curve,)), system="here", policy=Policy(tolerance=tolerance)
+            [a_phase()],
+            SystemModel((curve,)),
+            system="here",
+            policy=DecisionRules(tolerance=tolerance),
         )
         return {name: list(trace.x) for name, trace in drawn(found).items()}
 
@@ -91,7 +94,7 @@ def test_what_was_measured_is_filled_and_what_the_model_fills_in_is_open(
         mode_processes=tasks if shared else 1,
         n_files=1 if shared else tasks,
     )
-    knowledge = Knowledge(synthetic.curves, fitted)
+    knowledge = SystemModel(synthetic.curves, fitted)
     found = predict(
         [phase], knowledge, system="here", nodes=config.nodes, io_nodes=[0, 1, 2, 3, 4, 6]
     )
@@ -114,13 +117,15 @@ def test_the_page_says_what_is_decided_and_why(prediction: Prediction, tmp_path:
 
 
 def test_the_page_begins_with_the_run_in_the_log(prediction: Prediction, tmp_path: Path) -> None:
-    write_html(beside_own_run(prediction, Asked("here", nodes=8)), tmp_path / "curve.html")
+    write_html(
+        beside_own_run(prediction, PredictionRequest("here", nodes=8)), tmp_path / "curve.html"
+    )
     page = html.unescape((tmp_path / "curve.html").read_text(encoding="utf-8"))
     assert page.index("<p>The run in the log got 64 MiB/s, faster than ") < page.index("<p>Best: ")
 
 
 def test_an_empty_prediction_can_be_drawn(tmp_path: Path) -> None:
-    found = predict([], Knowledge(()), system="here")
+    found = predict([], SystemModel(()), system="here")
     write_html(found, tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text(encoding="utf-8")
     assert "No prediction: the run has no I/O phases." in page
@@ -132,7 +137,7 @@ def test_names_cannot_break_the_page(
 ) -> None:
     evil = "</script><script>alert(1)</script>"
     found = predict(
-        [a_phase(job=evil)], Knowledge((a_curve(),)), system="<img src=x onerror=alert(1)>"
+        [a_phase(job=evil)], SystemModel((a_curve(),)), system="<img src=x onerror=alert(1)>"
     )
     write_html(found, tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text(encoding="utf-8")

@@ -18,10 +18,10 @@ from benchdb.measurements.importers import ImportOptions, ResultFile, read_measu
 from benchdb.measurements.storing import store
 from benchdb.store.database import open_database, transaction
 from ioncast_base.errors import InputError
-from predictor.curve.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.curve.prediction import DecisionRules, EarlierRun, Prediction, predict
 from predictor.curve.prediction_formats import to_json
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
 from summario.reading.log import read_log
@@ -38,9 +38,9 @@ def flat(**values: float) -> dict[int, tuple[float, ...]]:
     return {int(name[1:]): (value,) for name, value in values.items()}
 
 
-def known(*curves: Curve) -> Knowledge:
+def known(*curves: Curve) -> SystemModel:
     """Use measured curves without a model, as RR-9366 does."""
-    return Knowledge(curves)
+    return SystemModel(curves)
 
 
 def strict_json(prediction: Prediction) -> dict:
@@ -181,7 +181,7 @@ def test_a_decision_needs_benchmarks_of_half_of_the_bytes_or_runs(
         system="here",
         nodes=8,
         earlier=[EarlierRun(n, 32.0 / (1 + n)) for n in ran_with],
-        policy=Policy(default=default),
+        policy=DecisionRules(default=default),
     )
     assert (found.decision.io_nodes, found.decision.source) == answer
     # The curve of the known part stays.
@@ -203,7 +203,9 @@ def test_where_nothing_is_known_nothing_is_predicted(
     assert any("100.0%" in warning for warning in found.warnings)
     assert (found.decision.source, found.decision.io_nodes) == ("none", None)
     strict_json(found)
-    told = predict([a_phase()], known(*nothing_like_it), system="here", policy=Policy(default=2))
+    told = predict(
+        [a_phase()], known(*nothing_like_it), system="here", policy=DecisionRules(default=2)
+    )
     assert (told.decision.source, told.decision.io_nodes) == ("default", 2)
 
 
@@ -222,7 +224,7 @@ def test_without_a_benchmark_runs_with_two_numbers_decide(
         system="here",
         nodes=8,
         earlier=[EarlierRun(*one) for one in NEVER_MEASURED[:count]],
-        policy=Policy(default=0),
+        policy=DecisionRules(default=0),
     )
     if count < 3:
         assert (found.curve, found.decision.source) == ((), "default")
@@ -412,7 +414,7 @@ def test_many_small_files_are_said_and_are_not_one_file_of_a_benchmark(
 def test_a_phase_of_metadata_changes_nothing_for_a_phase_of_the_same_sizes(
     synthetic: Any, fitted: Model, a_phase: MakePhase
 ) -> None:
-    measured = Knowledge(synthetic.curves, fitted)
+    measured = SystemModel(synthetic.curves, fitted)
     config = synthetic.curves[0].config
     requests = config.requests_per_process * config.tasks
     part = (requests, requests * config.transfer_size)
@@ -476,11 +478,11 @@ def testbed_curves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Curve, ...
 
 
 @pytest.fixture(scope="session")
-def testbed_knowledge(testbed_curves: tuple[Curve, ...]) -> dict[str, Knowledge]:
+def testbed_knowledge(testbed_curves: tuple[Curve, ...]) -> dict[str, SystemModel]:
     """The testbed without a model, as in RR-9366, and with one."""
     return {
-        "nearest": Knowledge(testbed_curves),
-        "model": Knowledge(testbed_curves, fit_model(testbed_curves)),
+        "nearest": SystemModel(testbed_curves),
+        "model": SystemModel(testbed_curves, fit_model(testbed_curves)),
     }
 
 
@@ -510,7 +512,7 @@ def measured_means(path: Path, application: str) -> dict[int, float]:
 )
 @pytest.mark.parametrize("method", ["nearest", "model"])
 def test_an_application_is_predicted_from_one_run(
-    testbed_knowledge: dict[str, Knowledge],
+    testbed_knowledge: dict[str, SystemModel],
     log: str,
     application: str,
     most_regret: float,
@@ -529,7 +531,7 @@ def test_an_application_is_predicted_from_one_run(
 
 @pytest.mark.parametrize("method", ["nearest", "model"])
 def test_a_prediction_does_not_depend_on_the_run_it_rests_on(
-    testbed_knowledge: dict[str, Knowledge], method: str
+    testbed_knowledge: dict[str, SystemModel], method: str
 ) -> None:
     knowledge = testbed_knowledge[method]
     one, *others = (
@@ -553,7 +555,7 @@ def test_a_prediction_does_not_depend_on_the_run_it_rests_on(
 
 
 def test_the_model_is_wrong_by_less_than_a_tenth_of_an_application(
-    testbed_knowledge: dict[str, Knowledge],
+    testbed_knowledge: dict[str, SystemModel],
 ) -> None:
     """The errors are those of the means of reruns, for each number of I/O nodes."""
     errors = []
@@ -576,7 +578,7 @@ def test_the_model_is_wrong_by_less_than_a_tenth_of_an_application(
     ],
 )
 def test_every_real_log_is_predicted_without_inventing(
-    shared_data: Path, testbed_knowledge: dict[str, Knowledge], method: str, possible: set[str]
+    shared_data: Path, testbed_knowledge: dict[str, SystemModel], method: str, possible: set[str]
 ) -> None:
     for path in sorted((shared_data / "runs" / "logs").glob("*.darshan")):
         phases = extract_phases(read_log(path))

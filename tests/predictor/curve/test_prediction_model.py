@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
-from predictor.curve.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.curve.prediction import DecisionRules, EarlierRun, Prediction, predict
 from predictor.curve.prediction_formats import to_json
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 from summario.phases.values import Part, Phase
 from tests.support.examples import examples
 
@@ -29,11 +29,11 @@ MakeCurve = Callable[..., Curve]
 
 
 @pytest.fixture(scope="module")
-def knowledge(synthetic: Any, fitted: Model) -> Knowledge:
-    return Knowledge(synthetic.curves, fitted)
+def knowledge(synthetic: Any, fitted: Model) -> SystemModel:
+    return SystemModel(synthetic.curves, fitted)
 
 
-def asked(phases: Sequence[Phase], knowledge: Knowledge, **told: Any) -> Prediction:
+def asked(phases: Sequence[Phase], knowledge: SystemModel, **told: Any) -> Prediction:
     return predict(phases, knowledge, **({"system": "here", "nodes": 8} | told))
 
 
@@ -84,7 +84,7 @@ some_examples = settings(deadline=None, max_examples=examples(25))
 @given(phases=phase_lists, data=st.data())
 @some_examples
 def test_the_order_of_the_phases_changes_nothing(
-    knowledge: Knowledge, phases: list[Phase], data: st.DataObject
+    knowledge: SystemModel, phases: list[Phase], data: st.DataObject
 ) -> None:
     shuffled = data.draw(st.permutations(phases))
     one, other = asked(phases, knowledge), asked(shuffled, knowledge)
@@ -96,7 +96,7 @@ def test_the_order_of_the_phases_changes_nothing(
 @given(phases=phase_lists, ran_with=st.none() | st.just(2), data=st.data())
 @some_examples
 def test_times_change_nothing_if_no_phases_overlap(
-    knowledge: Knowledge, phases: list[Phase], ran_with: int | None, data: st.DataObject
+    knowledge: SystemModel, phases: list[Phase], ran_with: int | None, data: st.DataObject
 ) -> None:
     """Runs of the same I/O start and end their phases at other times, and in another order."""
 
@@ -115,7 +115,7 @@ def test_times_change_nothing_if_no_phases_overlap(
 @given(phases=phase_lists, seconds=st.integers(1, 10**6))
 @some_examples
 def test_a_later_start_of_all_phases_changes_nothing(
-    knowledge: Knowledge, phases: list[Phase], seconds: int
+    knowledge: SystemModel, phases: list[Phase], seconds: int
 ) -> None:
     later = [
         replace(
@@ -134,7 +134,7 @@ def test_a_later_start_of_all_phases_changes_nothing(
 @given(phases=phase_lists, more=a_written_phase())
 @some_examples
 def test_one_more_phase_never_shortens_the_time(
-    knowledge: Knowledge, phases: list[Phase], more: Phase
+    knowledge: SystemModel, phases: list[Phase], more: Phase
 ) -> None:
     before, after = times(asked(phases, knowledge)), times(asked([*phases, more], knowledge))
     # The typical time of several phases is a mean over draws, which is exact to a thousandth.
@@ -144,7 +144,7 @@ def test_one_more_phase_never_shortens_the_time(
 @given(phases=phase_lists, factor=st.integers(2, 100))
 @some_examples
 def test_more_bytes_of_the_same_take_longer_by_as_much(
-    stonewalled: Knowledge, phases: list[Phase], factor: int
+    stonewalled: SystemModel, phases: list[Phase], factor: int
 ) -> None:
     """The benchmarks had a stone wall, so their bandwidth holds for any number of bytes."""
 
@@ -162,15 +162,15 @@ def test_more_bytes_of_the_same_take_longer_by_as_much(
 
 
 @pytest.fixture(scope="module")
-def stonewalled(synthetic: Any) -> Knowledge:
+def stonewalled(synthetic: Any) -> SystemModel:
     curves = tuple(replace(curve, stonewalled=True) for curve in synthetic.curves[:10])
-    return Knowledge(curves, fit_model(curves))
+    return SystemModel(curves, fit_model(curves))
 
 
 @given(phases=phase_lists, ran_with=st.none() | st.sampled_from(IO_NODES))
 @some_examples
 def test_every_number_is_possible(
-    knowledge: Knowledge, phases: list[Phase], ran_with: int | None
+    knowledge: SystemModel, phases: list[Phase], ran_with: int | None
 ) -> None:
     found = asked(phases, knowledge, ran_with=ran_with)
     assert tuple(point.io_nodes for point in found.curve) == IO_NODES
@@ -181,7 +181,7 @@ def test_every_number_is_possible(
         assert 0 < bandwidth.mean < math.inf
         moved = sum(phase.bytes for phase in phases) / MIB
         assert point.time_s == pytest.approx(moved / bandwidth.mean)
-    decision = found.choice.decide(Policy(min_confidence=0))
+    decision = found.choice.decide(DecisionRules(min_confidence=0))
     assert decision.source == "model"
     assert decision.within_10_percent is not None
     assert 0 <= decision.within_10_percent <= 1
@@ -211,7 +211,7 @@ def test_no_point_is_called_measured_unless_all_parts_were(
         )
     )
     phases = [phase_of(sizes[i], 8) for i in sorted(of)]
-    found = asked(phases, Knowledge(curves, fitted), io_nodes=points)
+    found = asked(phases, SystemModel(curves, fitted), io_nodes=points)
     assert [point.io_nodes for point in found.curve] == sorted(points)
     for point in found.curve:
         measured = all(i < len(cells) and point.io_nodes in cells[i] for i in of)
@@ -245,7 +245,7 @@ def phase_of(request: int, count: int, **told: Any) -> Phase:
 
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_a_phase_that_nothing_resembles_is_left_out_wherever_it_is(
-    knowledge: Knowledge, place: str
+    knowledge: SystemModel, place: str
 ) -> None:
     written = phase_of(MIB, 8, start_seconds=5.0, end_seconds=6.0)
     start = 0.0 if place == "first" else 10.0
@@ -258,7 +258,7 @@ def test_a_phase_that_nothing_resembles_is_left_out_wherever_it_is(
 
 
 def test_an_unmeasured_number_of_io_nodes_is_filled_in_and_said_to_be(
-    knowledge: Knowledge,
+    knowledge: SystemModel,
 ) -> None:
     found = asked([phase_of(MIB, 8)], knowledge, io_nodes=[0, 3, 4])
     assert [(p.io_nodes, p.basis) for p in found.curve if p.io_nodes == 3] == [(3, "model")]
@@ -273,7 +273,7 @@ def guesses(found: Prediction) -> list[str]:
     ("io_nodes", "beyond"), [([0, 3, 8], None), ([8, 64], "64"), ([16, 32], "16, 32")]
 )
 def test_io_nodes_beyond_all_that_were_measured_are_said_to_be_a_guess(
-    knowledge: Knowledge, io_nodes: list[int], beyond: str | None
+    knowledge: SystemModel, io_nodes: list[int], beyond: str | None
 ) -> None:
     measured = "only direct access and 1 to 8 I/O nodes were measured"
     guess = f"{measured}, so the bandwidth with {beyond} is a guess, and no decision chooses it"
@@ -287,7 +287,7 @@ def test_direct_access_is_no_end_of_the_range_of_io_nodes(
     """Direct access is so slow that the model expects the most from the fewest I/O nodes."""
     runs = {0: (10.0,) * 5, 2: (100.0,) * 5, 4: (80.0,) * 5, 8: (60.0,) * 5}
     curves = tuple(a_curve(runs, transfer_size=MIB << shift) for shift in (0, 1, 2))
-    knowledge = Knowledge(curves, fit_model(curves))
+    knowledge = SystemModel(curves, fit_model(curves))
     found = asked([a_phase()], knowledge, io_nodes=[0, 1, 2, 4, 8])
     assert (found.best.io_nodes, found.decision.io_nodes) == (2, 2)
     assert 1 in [point.io_nodes for point in found.curve]
@@ -297,13 +297,13 @@ def test_direct_access_is_no_end_of_the_range_of_io_nodes(
     assert asked([a_phase()], knowledge, io_nodes=[0, 3]).decision.io_nodes == 3
 
 
-def test_nothing_is_decided_on_a_guess(knowledge: Knowledge) -> None:
+def test_nothing_is_decided_on_a_guess(knowledge: SystemModel) -> None:
     """The curves rise so steeply that the model predicts most with 64 I/O nodes."""
     rising = tuple(
         replace(curve, bandwidths_mib_s={n: (10.0 * (n + 1),) * 2 for n in IO_NODES})
         for curve in knowledge.curves
     )
-    known = Knowledge(rising, knowledge.model)
+    known = SystemModel(rising, knowledge.model)
     found = asked([phase_of(MIB, 8)], known, io_nodes=[4, 8, 64])
     assert means(found)[64] > means(found)[8]
     assert (found.best.io_nodes, found.decision.io_nodes) == (8, 8)
@@ -312,27 +312,29 @@ def test_nothing_is_decided_on_a_guess(knowledge: Knowledge) -> None:
     assert (none.best.io_nodes, none.decision.source) == (None, "none")
 
 
-def test_fewer_io_nodes_than_were_measured_are_a_guess_too(knowledge: Knowledge) -> None:
+def test_fewer_io_nodes_than_were_measured_are_a_guess_too(knowledge: SystemModel) -> None:
     forwarded = tuple(
         replace(curve, bandwidths_mib_s={n: (100.0 / n,) * 2 for n in (4, 8)})
         for curve in knowledge.curves
     )
-    found = asked([phase_of(MIB, 8)], Knowledge(forwarded, knowledge.model), io_nodes=[1, 4, 8])
+    found = asked([phase_of(MIB, 8)], SystemModel(forwarded, knowledge.model), io_nodes=[1, 4, 8])
     assert len(guesses(found)) == 1
     assert found.decision.io_nodes == 4
 
 
-def test_a_number_that_any_benchmark_was_measured_with_is_not_a_guess(knowledge: Knowledge) -> None:
+def test_a_number_that_any_benchmark_was_measured_with_is_not_a_guess(
+    knowledge: SystemModel,
+) -> None:
     """The range of decisions and the range without a warning are the same."""
     first, *rest = knowledge.curves
     more = replace(first, bandwidths_mib_s=first.bandwidths_mib_s | {16: (100.0, 110.0)})
-    known = Knowledge((more, *rest), knowledge.model)
+    known = SystemModel((more, *rest), knowledge.model)
     found = asked([phase_of(MIB, 8)], known, io_nodes=[8, 16])
     assert guesses(found) == []
 
 
 def test_what_lies_beyond_all_benchmarks_rests_on_the_model_and_is_doubted(
-    knowledge: Knowledge,
+    knowledge: SystemModel,
 ) -> None:
     near, far = (asked([phase_of(size, 8)], knowledge) for size in (MIB, 64 * MIB))
     assert near.phases[0].main.kind in {"exact", "interpolated"}
@@ -348,13 +350,13 @@ def test_what_lies_beyond_all_benchmarks_rests_on_the_model_and_is_doubted(
 # Modes
 
 
-def of_two_modes(a_curve: MakeCurve) -> list[Knowledge]:
+def of_two_modes(a_curve: MakeCurve) -> list[SystemModel]:
     steady = dict.fromkeys((1, 2, 4), (600.0, 610.0, 590.0))
     curves = (
         a_curve({0: TABLE_9, **steady}),
         a_curve({0: (300.0, 310.0), **steady}, transfer_size=2 * MIB),
     )
-    return [Knowledge(curves), Knowledge(curves, fit_model(curves))]
+    return [SystemModel(curves), SystemModel(curves, fit_model(curves))]
 
 
 def test_a_cell_of_two_modes_keeps_them_through_the_composition(
@@ -391,7 +393,7 @@ def test_the_mode_is_one_of_the_run_not_of_the_phase(
 def test_what_different_processes_do_at_the_same_time_is_not_added_up(
     synthetic: Any, fitted: Model, with_model: bool
 ) -> None:
-    knowledge = Knowledge(synthetic.curves, fitted if with_model else None)
+    knowledge = SystemModel(synthetic.curves, fitted if with_model else None)
     half = {"processes": 8, "mode_processes": 8}
     first = phase_of(MIB, 8, **half)
     same_time = phase_of(MIB, 8, **half)
@@ -408,7 +410,7 @@ def test_the_typical_time_of_many_phases_is_near_to_that_of_their_runs(
     synthetic: Any, fitted: Model
 ) -> None:
     phases = [phase_of(MIB, 8, start_seconds=2.0 * i, end_seconds=2.0 * i + 1) for i in range(20)]
-    for point in asked(phases, Knowledge(synthetic.curves, fitted)).curve:
+    for point in asked(phases, SystemModel(synthetic.curves, fitted)).curve:
         assert point.bandwidth_mib_s.mean == pytest.approx(point.bandwidth_mib_s.median, rel=0.03)
 
 
@@ -422,7 +424,7 @@ def that_got(phase: Phase, bandwidth_mib_s: float) -> Phase:
 NEW = phase_of(6 * MIB, 8)
 
 
-def test_a_run_that_got_what_was_expected_changes_little(knowledge: Knowledge) -> None:
+def test_a_run_that_got_what_was_expected_changes_little(knowledge: SystemModel) -> None:
     without = asked([NEW], knowledge)
     for n in IO_NODES:
         found = asked([that_got(NEW, means(without)[n])], knowledge, ran_with=n)
@@ -434,7 +436,7 @@ def test_a_run_that_got_what_was_expected_changes_little(knowledge: Knowledge) -
 
 @pytest.mark.parametrize("ratio", [0.5, 2.0])
 def test_a_run_moves_the_curve_its_way_but_not_all_of_it(
-    knowledge: Knowledge, ratio: float
+    knowledge: SystemModel, ratio: float
 ) -> None:
     without = means(asked([NEW], knowledge))
     found = means(asked([that_got(NEW, ratio * without[2])], knowledge, ran_with=2))
@@ -445,7 +447,7 @@ def test_a_run_moves_the_curve_its_way_but_not_all_of_it(
     assert moved[2] > 0.25
 
 
-def test_a_run_narrows_the_interval_where_the_model_doubts(knowledge: Knowledge) -> None:
+def test_a_run_narrows_the_interval_where_the_model_doubts(knowledge: SystemModel) -> None:
     def width(found: Prediction) -> float:
         bandwidth = found.curve[2].bandwidth_mib_s
         return math.log(bandwidth.p90 / bandwidth.p10)
@@ -461,7 +463,7 @@ def test_a_run_moves_little_what_was_measured_well(synthetic: Any) -> None:
         replace(curve, bandwidths_mib_s=synthetic.runs(curve.config, 30))
         for curve in synthetic.curves[:8]
     )
-    knowledge = Knowledge(curves, fit_model(curves))
+    knowledge = SystemModel(curves, fit_model(curves))
     config = curves[0].config
     told: dict[str, Any] = {
         "processes": config.tasks,
@@ -482,7 +484,7 @@ def test_a_run_moves_little_what_was_measured_well(synthetic: Any) -> None:
         assert abs(math.log(means(found)[n] / means(without)[n])) < 0.2 * math.log(2)
 
 
-def test_an_earlier_run_counts_although_its_number_is_not_asked_for(knowledge: Knowledge) -> None:
+def test_an_earlier_run_counts_although_its_number_is_not_asked_for(knowledge: SystemModel) -> None:
     told = that_got(NEW, 3 * means(asked([NEW], knowledge))[2])
     everything = asked([told], knowledge, ran_with=2)
     found = asked([told], knowledge, ran_with=2, io_nodes=[8, 1])
@@ -491,12 +493,12 @@ def test_an_earlier_run_counts_although_its_number_is_not_asked_for(knowledge: K
     assert means(found) == pytest.approx({n: means(everything)[n] for n in (1, 8)}, rel=0.05)
 
 
-def test_a_run_that_took_no_time_cannot_correct_anything(knowledge: Knowledge) -> None:
+def test_a_run_that_took_no_time_cannot_correct_anything(knowledge: SystemModel) -> None:
     with pytest.raises(InputError, match="cannot correct its own prediction"):
         asked([replace(NEW, io_time_seconds=0.0)], knowledge, ran_with=2)
 
 
-def test_an_earlier_run_of_which_nothing_is_known_is_left_out(knowledge: Knowledge) -> None:
+def test_an_earlier_run_of_which_nothing_is_known_is_left_out(knowledge: SystemModel) -> None:
     found = asked([replace(NEW, operation="read")], knowledge, ran_with=2)
     assert (found.earlier, found.curve, found.decision.source) == (None, (), "none")
 
@@ -505,7 +507,7 @@ def runs_of(bandwidth_mib_s: float, count: int, io_nodes: int = 2) -> list[Earli
     return [EarlierRun(io_nodes, bandwidth_mib_s)] * count
 
 
-def test_a_run_of_the_application_counts_as_the_run_in_the_log_does(knowledge: Knowledge) -> None:
+def test_a_run_of_the_application_counts_as_the_run_in_the_log_does(knowledge: SystemModel) -> None:
     got = 2 * means(asked([NEW], knowledge))[2]
     in_log = asked([that_got(NEW, got)], knowledge, ran_with=2)
     elsewhere = asked([NEW], knowledge, earlier=runs_of(got, 1))
@@ -517,7 +519,7 @@ def test_a_run_of_the_application_counts_as_the_run_in_the_log_does(knowledge: K
     assert means(asked([NEW], knowledge))[2] < means(in_log)[2] < means(elsewhere)[2]
 
 
-def test_the_more_runs_say_the_same_the_nearer_they_move_the_curve(knowledge: Knowledge) -> None:
+def test_the_more_runs_say_the_same_the_nearer_they_move_the_curve(knowledge: SystemModel) -> None:
     before = means(asked([NEW], knowledge))[2]
     moved = [
         math.log(means(asked([NEW], knowledge, earlier=runs_of(2 * before, count)))[2] / before)
@@ -527,7 +529,7 @@ def test_the_more_runs_say_the_same_the_nearer_they_move_the_curve(knowledge: Kn
     assert moved[-1] < 1.1 * math.log(2)
 
 
-def test_runs_that_contradict_each_other_move_little(knowledge: Knowledge) -> None:
+def test_runs_that_contradict_each_other_move_little(knowledge: SystemModel) -> None:
     before = means(asked([NEW], knowledge))
     earlier = 3 * [*runs_of(2 * before[2], 1), *runs_of(before[2] / 2, 1)]
     found = means(asked([NEW], knowledge, earlier=earlier))
@@ -535,7 +537,7 @@ def test_runs_that_contradict_each_other_move_little(knowledge: Knowledge) -> No
     assert abs(math.log(found[2] / before[2])) < abs(math.log(one[2] / before[2]))
 
 
-def test_the_last_runs_weigh_more(knowledge: Knowledge) -> None:
+def test_the_last_runs_weigh_more(knowledge: SystemModel) -> None:
     """The last five runs count more than twenty runs before them with another bandwidth."""
     slow, fast = runs_of(60.0, 20), runs_of(150.0, 5)
     now_fast, was_fast = (
@@ -546,7 +548,7 @@ def test_the_last_runs_weigh_more(knowledge: Knowledge) -> None:
 
 
 def test_runs_with_any_number_of_io_nodes_count_if_something_is_known_of_it(
-    knowledge: Knowledge,
+    knowledge: SystemModel,
 ) -> None:
     before = means(asked([NEW], knowledge))
     earlier = [EarlierRun(n, 2 * before[n]) for n in (0, 8)]
@@ -558,7 +560,7 @@ def test_runs_with_any_number_of_io_nodes_count_if_something_is_known_of_it(
     assert unknown.earlier_runs == ()
 
 
-def test_an_implausible_run_corrects_nothing_and_a_warning_names_it(knowledge: Knowledge) -> None:
+def test_an_implausible_run_corrects_nothing_and_a_warning_names_it(knowledge: SystemModel) -> None:
     """As of a log of another machine: 1,000 times what is expected."""
     without = asked([NEW], knowledge)
     got = 1000 * means(without)[2]
@@ -576,7 +578,7 @@ def test_an_implausible_run_corrects_nothing_and_a_warning_names_it(knowledge: K
     assert means(in_log) == means(without)
 
 
-def test_a_run_is_implausible_beyond_ten_times_the_p90(knowledge: Knowledge) -> None:
+def test_a_run_is_implausible_beyond_ten_times_the_p90(knowledge: SystemModel) -> None:
     p90 = asked([NEW], knowledge).curve[2].bandwidth_mib_s.p90
     for factor, is_used in ((9.99, True), (10.01, False), (1e-3, True)):
         run = EarlierRun(2, factor * p90)
@@ -584,15 +586,20 @@ def test_a_run_is_implausible_beyond_ten_times_the_p90(knowledge: Knowledge) -> 
         assert found.earlier_runs == ((run,) if is_used else ()), factor
 
 
-def test_the_newest_run_is_in_the_json(knowledge: Knowledge) -> None:
+def test_the_newest_run_is_in_the_json(knowledge: SystemModel) -> None:
     earlier = [EarlierRun(2, 50.0), EarlierRun(4, 60.0)]
     record = to_json(asked([NEW], knowledge, earlier=earlier))
     assert record["earlier_run"] == {"io_nodes": 4, "bandwidth_mib_s": 60.0}
 
 
-def test_what_was_predicted_can_be_decided_as_any_policy_wants_it(knowledge: Knowledge) -> None:
+def test_what_was_predicted_can_be_decided_as_any_policy_wants_it(knowledge: SystemModel) -> None:
     found = asked([NEW], knowledge)
-    for policy in (Policy(), Policy(tolerance=0.5), Policy(available=1), Policy(available=0)):
+    for policy in (
+        DecisionRules(),
+        DecisionRules(tolerance=0.5),
+        DecisionRules(available=1),
+        DecisionRules(available=0),
+    ):
         told = asked([NEW], knowledge, policy=policy)
         assert found.choice.decide(policy) == told.decision
 
@@ -605,34 +612,34 @@ def test_a_site_gets_the_fewest_io_nodes_within_its_tolerance(
 ) -> None:
     runs = {0: (50.0,) * 9, 2: (97.0,) * 9, 8: (100.0,) * 9}
     curves = tuple(a_curve(runs, transfer_size=MIB << shift) for shift in (0, 1, 2))
-    knowledge = Knowledge(curves, fit_model(curves))
+    knowledge = SystemModel(curves, fit_model(curves))
     for policy, decided in (
         (None, 2),
-        (Policy(tolerance=0.0), 8),
-        (Policy(tolerance=0.0, available=4), 2),
-        (Policy(available=1), 0),
-        (Policy(tolerance=0.6), 0),
-        (Policy(default=7), 2),
+        (DecisionRules(tolerance=0.0), 8),
+        (DecisionRules(tolerance=0.0, available=4), 2),
+        (DecisionRules(available=1), 0),
+        (DecisionRules(tolerance=0.6), 0),
+        (DecisionRules(default=7), 2),
     ):
         found = asked([a_phase()], knowledge, policy=policy)
         assert found.best.io_nodes == 8
         assert (found.decision.io_nodes, found.decision.source) == (decided, "model")
 
 
-def test_where_nothing_is_known_the_site_decides(knowledge: Knowledge) -> None:
+def test_where_nothing_is_known_the_site_decides(knowledge: SystemModel) -> None:
     unlike = [replace(NEW, operation="read")]
     assert asked(unlike, knowledge).decision.source == "none"
-    told = asked(unlike, knowledge, policy=Policy(default=2)).decision
+    told = asked(unlike, knowledge, policy=DecisionRules(default=2)).decision
     assert (told.io_nodes, told.source, told.within_10_percent) == (2, "default", None)
 
 
-def test_a_policy_that_is_not_valid_is_rejected(knowledge: Knowledge) -> None:
+def test_a_policy_that_is_not_valid_is_rejected(knowledge: SystemModel) -> None:
     with pytest.raises(InputError, match="not a tolerance"):
-        asked([NEW], knowledge, policy=Policy(tolerance=1.0))
+        asked([NEW], knowledge, policy=DecisionRules(tolerance=1.0))
 
 
 def test_doubts_about_phases_that_are_nearly_the_same_do_not_average_out(
-    knowledge: Knowledge, a_phase: MakePhase
+    knowledge: SystemModel, a_phase: MakePhase
 ) -> None:
     """The phases are checkpoints that grow by a few bytes, with request sizes not measured."""
 
@@ -667,7 +674,7 @@ def test_direct_access_and_i_o_nodes_tell_nothing_of_each_other(
         replace(curve, bandwidths_mib_s={n: curve.bandwidths_mib_s[n] for n in measured})
         for curve in synthetic.curves[:6]
     )
-    knowledge = Knowledge(curves, fit_model(curves))
+    knowledge = SystemModel(curves, fit_model(curves))
     found = asked([a_phase()], knowledge, io_nodes=[0, 1, 4])
     assert [point.io_nodes for point in found.curve] == list(measured)
     assert f"nothing was measured {told}" in found.warnings

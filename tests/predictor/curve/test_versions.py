@@ -10,7 +10,7 @@ import pytest
 from benchdb.measurements.curves import Curve
 from experiments.held_back import phase_of
 from predictor.curve.prediction import EarlierRun, predict, predict_together
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 from summario.phases.values import Phase
 from tests.predictor.conftest import Synthetic
 
@@ -19,12 +19,12 @@ MakeCurve = Callable[..., Curve]
 
 
 @pytest.fixture(scope="module")
-def knowledge(synthetic: Synthetic, fitted: Model) -> Knowledge:
-    return Knowledge(synthetic.curves, fitted)
+def knowledge(synthetic: Synthetic, fitted: Model) -> SystemModel:
+    return SystemModel(synthetic.curves, fitted)
 
 
 def test_the_same_version_twice_has_the_same_draws(
-    synthetic: Synthetic, knowledge: Knowledge
+    synthetic: Synthetic, knowledge: SystemModel
 ) -> None:
     phases = [phase_of(curve.config) for curve in synthetic.left_out[:3]]
     one, other = predict_together([phases, phases], knowledge, system="here", nodes=[None, None])
@@ -33,7 +33,7 @@ def test_the_same_version_twice_has_the_same_draws(
 
 
 def test_expected_bandwidths_do_not_depend_on_the_other_version(
-    synthetic: Synthetic, knowledge: Knowledge
+    synthetic: Synthetic, knowledge: SystemModel
 ) -> None:
     versions = [[phase_of(curve.config)] for curve in synthetic.left_out[:2]]
     together = predict_together(versions, knowledge, system="here", nodes=[None, None])
@@ -47,7 +47,7 @@ def test_expected_bandwidths_do_not_depend_on_the_other_version(
 
 
 def test_a_run_of_the_first_version_corrects_all(
-    synthetic: Synthetic, knowledge: Knowledge
+    synthetic: Synthetic, knowledge: SystemModel
 ) -> None:
     """A run that is half as fast as expected makes a similar version slower too."""
     config = synthetic.left_out[0].config
@@ -78,7 +78,7 @@ def test_a_run_of_the_first_version_corrects_all(
 def test_a_version_that_nothing_resembles_has_no_curve(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
-    known = Knowledge((a_curve({0: (32.0,), 4: (64.0,)}),))
+    known = SystemModel((a_curve({0: (32.0,), 4: (64.0,)}),))
     other = a_phase(file_access="unique")
     for versions, curves in (([a_phase(), other], [2, 0]), ([other, a_phase()], [0, 2])):
         found = predict_together(
@@ -90,7 +90,7 @@ def test_a_version_that_nothing_resembles_has_no_curve(
 def test_without_a_model_each_version_has_its_own_numbers_of_io_nodes(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
-    known = Knowledge(
+    known = SystemModel(
         (a_curve({0: (32.0,), 4: (64.0,)}), a_curve({0: (16.0,), 8: (8.0,)}, file_per_process=True))
     )
     versions = [[a_phase()], [a_phase(file_access="unique")]]

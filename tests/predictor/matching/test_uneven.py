@@ -15,7 +15,7 @@ from ior_configs import IorConfig
 from predictor.curve.prediction import predict
 from predictor.matching.configurations import configuration
 from predictor.matching.uneven import limits_of, placed_nodes
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Part, Phase
 
 MIB = 1 << 20
@@ -101,7 +101,7 @@ def test_the_benchmark_of_a_phase_has_the_compute_nodes_of_the_phase() -> None:
 
 
 def test_the_prediction_of_an_uneven_phase_is_its_limit() -> None:
-    knowledge = Knowledge((ON_8, ON_4))
+    knowledge = SystemModel((ON_8, ON_4))
     even, uneven = (predict([one], knowledge, system="s", nodes=8) for one in (EVEN, UNEVEN))
     assert even.curve[0].bandwidth_mib_s.mean == pytest.approx(40, rel=0.01)
     assert uneven.curve[0].bandwidth_mib_s.mean == pytest.approx(20, rel=0.01)

@@ -20,7 +20,7 @@ from ior_configs import IorConfig
 from predictor.model import fitting
 from predictor.model.fitting import fit_model
 from predictor.model.stored import from_document, to_document
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ HALF_WIDTH = 1.2816
 CONFIG = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=12, nodes=5)
 
 
-def coverage(system: Any, knowledge: Knowledge, curves: Iterable[Curve]) -> float:
+def coverage(system: Any, knowledge: SystemModel, curves: Iterable[Curve]) -> float:
     """Compute the share of twenty new runs of each cell between p10 and p90."""
     inside = []
     for curve in curves:
@@ -46,14 +46,14 @@ def test_four_fifths_of_new_runs_are_between_p10_and_p90(synthetic: Any, fitted:
     for seed in range(6):
         system = replace(synthetic, seed=seed)
         model = fitted if seed == synthetic.seed else fit_model(system.curves)
-        knowledge = Knowledge(system.curves, model)
+        knowledge = SystemModel(system.curves, model)
         known.append(coverage(system, knowledge, system.curves))
         left_out.append(coverage(system, knowledge, system.left_out))
     assert 0.75 <= fmean(known) <= 0.85
     assert 0.75 <= fmean(left_out) <= 0.85
 
 
-def errors(knowledge: Knowledge, curves: Iterable[Curve]) -> list[float]:
+def errors(knowledge: SystemModel, curves: Iterable[Curve]) -> list[float]:
     """Compute relative errors against the mean of each cell."""
     found = []
     for curve in curves:
@@ -77,7 +77,7 @@ def test_the_scores_are_the_errors_when_one_configuration_after_the_other_is_lef
     found = []
     for left in range(40):
         rest = tuple(c for i, c in enumerate(synthetic.curves) if i != left)
-        found.append(errors(Knowledge(rest, fitted), [synthetic.curves[left]]))
+        found.append(errors(SystemModel(rest, fitted), [synthetic.curves[left]]))
     assert fitted.scores.cell_error == pytest.approx(fmean(chain.from_iterable(found)), rel=1e-6)
     moved = [c.config.tasks * c.config.block_size * c.config.segments for c in synthetic.curves]
     large = [fmean(f) for f, m in zip(found, moved, strict=True) if m >= 0.01 * fmean(moved)]
@@ -89,8 +89,8 @@ def test_the_scores_are_the_errors_when_one_configuration_after_the_other_is_lef
 def test_patterns_that_were_left_out_are_predicted_better_than_by_the_nearest(
     synthetic: Any, fitted: Model
 ) -> None:
-    model = fmean(errors(Knowledge(synthetic.curves, fitted), synthetic.left_out))
-    nearest = fmean(errors(Knowledge(synthetic.curves), synthetic.left_out))
+    model = fmean(errors(SystemModel(synthetic.curves, fitted), synthetic.left_out))
+    nearest = fmean(errors(SystemModel(synthetic.curves), synthetic.left_out))
     assert model < 0.75 * nearest
 
 
@@ -110,7 +110,7 @@ def test_a_size_that_says_nothing_where_it_was_not_measured_widens(synthetic: An
 
     curves = tuple(map(jumping, synthetic.curves))
     model = fit_model(curves)
-    knowledge = Knowledge(curves, model)
+    knowledge = SystemModel(curves, model)
     doubts = []
     for mib in (4, 16, 64):
         wanted = replace(CONFIG, tasks=16, nodes=8, transfer_size=mib * MIB, block_size=64 * MIB)
@@ -136,7 +136,7 @@ def test_numbers_of_processes_whose_configurations_differ_more_have_wider_interv
     assert set(factors) == {16, 64, 256}
     assert factors[256] > 1.2 * max(factors[16], factors[64])
     curve = next(one for one in synthetic.left_out if one.config.tasks == 256)
-    found = Knowledge(synthetic.curves, model).match(curve.config)
+    found = SystemModel(synthetic.curves, model).match(curve.config)
     assert model.factor(found, 4) == model.new_factors[4] * factors[256]
 
 
@@ -154,7 +154,7 @@ def test_sizes_that_hardly_differ_say_nothing_of_what_is_far_off(powers: int) ->
         Curve(i, replace(CONFIG, transfer_size=size, block_size=4 * size), "ior", runs())
         for i, size in enumerate(transfers)
     )
-    knowledge = Knowledge(curves, fit_model(curves))
+    knowledge = SystemModel(curves, fit_model(curves))
     for size in (MIB + 4096, 32 * MIB):
         wanted = replace(CONFIG, transfer_size=size, block_size=4 * size)
         found = knowledge.expect([knowledge.match(wanted)], [0, 4])
@@ -213,7 +213,7 @@ def test_little_is_learned_from_little_and_never_with_certainty(
     )
     model = fit_model(curves)
     assert from_document(to_document(model)) is not None
-    knowledge = Knowledge(curves, model)
+    knowledge = SystemModel(curves, model)
     wanted = (curves[0].config, replace(CONFIG, transfer_size=8 * MIB, block_size=64 * MIB))
     for config in wanted:
         found = knowledge.expect([knowledge.match(config)], [0, 4])
@@ -230,7 +230,7 @@ def test_sizes_that_are_not_known_do_not_stop_it(a_curve: Any) -> None:
         replace(a_curve(runs, tasks=64), stonewalled=True),
         a_curve(runs, tasks=32),
     )
-    knowledge = Knowledge(curves, fit_model(curves))
+    knowledge = SystemModel(curves, fit_model(curves))
     for curve in curves:
         found = knowledge.expect([knowledge.match(curve.config)], [0, 4])
         assert np.exp(found.mean) == pytest.approx([50.5, 60.5], rel=0.05)
@@ -262,8 +262,8 @@ def test_left_out_patterns_of_a_supercomputer_are_predicted_better_than_by_the_n
     random.Random(9366).shuffle(forge_curves)
     known, left_out = tuple(forge_curves[:40]), forge_curves[40:]
     assert len(left_out) == 109
-    model = Knowledge(known, fit_model(known))
-    assert fmean(errors(model, left_out)) < 0.8 * fmean(errors(Knowledge(known), left_out))
+    model = SystemModel(known, fit_model(known))
+    assert fmean(errors(model, left_out)) < 0.8 * fmean(errors(SystemModel(known), left_out))
 
 
 def test_the_experience_of_another_system_counts_where_it_lowers_errors(
@@ -308,7 +308,7 @@ def test_runs_with_numbers_of_io_nodes_that_were_never_measured_are_between_p10_
             )
             for curve in synthetic.curves
         ]
-        knowledge = Knowledge(tuple(without), fit_model(without))
+        knowledge = SystemModel(tuple(without), fit_model(without))
         for curve in synthetic.curves:
             found = knowledge.expect([knowledge.match(curve.config)], [number])
             half = HALF_WIDTH * np.sqrt(np.diag(found.covariance) + found.noise)

@@ -19,7 +19,7 @@ from ioncast_base.errors import UnknownNameError
 from ior_configs import IorConfig
 from predictor.model import measurement_summary
 from predictor.model.measurement_summary import MeasurementSummary, choose_engine, read_summary
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.tables import to_csv
 from summario.phases.values import Phase
 
@@ -202,12 +202,12 @@ def large(large_location: Path) -> Path:
 def test_the_nearest_configurations_of_a_large_system_are_predicted_from(large: Path) -> None:
     wanted = [replace(config, tasks=16, nodes=4) for config in MANY[::17]]
     with reading(large) as connection:
-        everything = Knowledge(tuple(curves(connection, "here")))
+        everything = SystemModel(tuple(curves(connection, "here")))
         for asked in (wanted[:1], wanted, MANY[:40]):
             summary = read_summary(connection, "here")
             assert summary.model is not None
             assert summary.model.configurations == FEW
-            near = Knowledge(summary.knowledge(connection, summary.near(asked)).curves)
+            near = SystemModel(summary.knowledge(connection, summary.near(asked)).curves)
             assert 0 < len(near.curves) <= MOST
             for config in asked:
                 assert near.match(config) == everything.match(config)

@@ -21,7 +21,7 @@ from ioncast_base.errors import DatabaseError, IoncastError, UnknownNameError
 from ior_configs import IorConfig
 from predictor.model.gaussian import Hyperparameters
 from predictor.model.summary import Shown, reaches, to_json, to_text
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 
 pytestmark = pytest.mark.slow
 
@@ -240,7 +240,7 @@ def test_one_run_is_enough_for_a_model_that_is_not_tested(location: str, ioncast
     assert "on 1 measurement of 1 configuration\n" in result.stdout
 
 
-def test_a_jump_at_large_requests_is_shown(jumping: Knowledge) -> None:
+def test_a_jump_at_large_requests_is_shown(jumping: SystemModel) -> None:
     shown = Shown("here", "ior", "2026-11-26", "current", jumping.model)
     assert "not measured: with a jump at 512 KiB\n" in to_text([shown])
     assert to_json(shown)["large_requests_bytes"] == 512 * 1024

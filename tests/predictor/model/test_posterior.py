@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from predictor.model.posterior import (
     Belief,
-    Outcome,
+    ObservedBandwidth,
     Scatter,
     fitted,
     inverse_root,
@@ -43,7 +43,7 @@ def pair(doubt: float, correlation: float) -> Belief:
 def test_a_run_corrects_by_the_share_of_the_doubt(
     doubt: float, noise: float, gain: float, correlation: float
 ) -> None:
-    outcome = Outcome(0, math.log(100) + 0.01)
+    outcome = ObservedBandwidth(0, math.log(100) + 0.01)
     after = posterior(pair(doubt, correlation), [outcome], parameters(noise, count=2))
     moved = after.mean - math.log(100)
     assert moved == pytest.approx([0.01 * gain, 0.01 * gain * correlation], abs=1e-4)
@@ -53,7 +53,7 @@ def test_a_run_corrects_by_the_share_of_the_doubt(
 
 def test_a_run_whose_number_was_cut_says_half_as_much() -> None:
     before, scatter = pair(0.3, 0), parameters(0.3, count=2)
-    after = posterior(before, [Outcome(0, math.log(100) + 0.01, is_cut=True)], scatter)
+    after = posterior(before, [ObservedBandwidth(0, math.log(100) + 0.01, is_cut=True)], scatter)
     gain = 0.3**2 / (0.3**2 + 2 * 0.3**2)
     assert after.mean[0] - math.log(100) == pytest.approx(0.01 * gain)
 
@@ -62,16 +62,16 @@ def test_an_outlier_moves_less_than_its_share() -> None:
     """Student's t with 4 degrees: a run that is 5 deviations off counts as 5 / (4 + 25)."""
     before, scatter = pair(0.3, 0), parameters(0.3, count=2)
     off = 5 * math.sqrt(0.3**2 + 0.3**2)
-    after = posterior(before, [Outcome(0, math.log(100) + off)], scatter)
+    after = posterior(before, [ObservedBandwidth(0, math.log(100) + off)], scatter)
     gain = 0.3**2 / (0.3**2 + 0.3**2 * (4 + 25) / 5)
     assert after.mean[0] - math.log(100) == pytest.approx(gain * off)
 
 
 def test_three_runs_far_off_to_one_side_are_news() -> None:
     before, scatter = pair(0.05, 0.5), parameters(0.1, count=2)
-    half, double = (Outcome(0, math.log(mib_s)) for mib_s in (50, 200))
+    half, double = (ObservedBandwidth(0, math.log(mib_s)) for mib_s in (50, 200))
 
-    def mean(*outcomes: Outcome) -> float:
+    def mean(*outcomes: ObservedBandwidth) -> float:
         return float(np.exp(posterior(before, outcomes, scatter).mean[0]))
 
     assert mean(half, half) > 90
@@ -84,9 +84,11 @@ def curve(*mib_s: float) -> Belief:
     return Belief(np.log(mib_s), np.ones((5, 5)) * shape)
 
 
-def outcomes(io_nodes: int, mib_s: float, count: int, first_day: int = 0) -> Sequence[Outcome]:
+def outcomes(
+    io_nodes: int, mib_s: float, count: int, first_day: int = 0
+) -> Sequence[ObservedBandwidth]:
     place = IO_NODES.index(io_nodes)
-    return [Outcome(place, math.log(mib_s), first_day + day) for day in range(count)]
+    return [ObservedBandwidth(place, math.log(mib_s), first_day + day) for day in range(count)]
 
 
 @pytest.mark.parametrize("with_0", [1, 2, 3, 10, 63])
@@ -106,7 +108,10 @@ def test_what_was_measured_with_another_number_is_not_forgotten(with_0: int) -> 
 
 def test_the_level_drifts_but_the_difference_does_not() -> None:
     before = curve(30, 20, 24, 27, 27.0)
-    first, later = Outcome(4, math.log(27.0), 0.0), Outcome(4, math.log(30.0), 60.0)
+    first, later = (
+        ObservedBandwidth(4, math.log(27.0), 0.0),
+        ObservedBandwidth(4, math.log(30.0), 60.0),
+    )
     still, drifting = (
         posterior(before, [first] * 9 + [later], parameters(0.08, drift)) for drift in (0.0, 0.02)
     )
@@ -114,7 +119,9 @@ def test_the_level_drifts_but_the_difference_does_not() -> None:
     # The level rises for all.
     assert (drifting.mean > still.mean).all()
     late, latest = (
-        posterior(before, [first, Outcome(4, later.log_mib_s, day)], parameters(0.08, 0.02))
+        posterior(
+            before, [first, ObservedBandwidth(4, later.log_mib_s, day)], parameters(0.08, 0.02)
+        )
         for day in (60.0, 6000.0)
     )
     assert late.mean == pytest.approx(latest.mean)
@@ -129,7 +136,7 @@ def test_the_level_drifts_but_the_difference_does_not() -> None:
 def test_any_outcomes_leave_a_belief(
     found: list[tuple[int, float, float | None]],
 ) -> None:
-    runs = [Outcome(*one) for one in found]
+    runs = [ObservedBandwidth(*one) for one in found]
     after = posterior(curve(30, 20, 24, 27, 27.0), runs, parameters(0.08, 0.01))
     assert np.isfinite(after.mean).all()
     assert np.linalg.eigvalsh(after.covariance).min() > -1e-9
@@ -156,7 +163,7 @@ def test_errors_of_shape_are_alike_for_near_numbers_and_not_with_direct_access()
 def test_many_outcomes_tell_how_runs_scatter(scatter: float) -> None:
     random = np.random.default_rng(1)
     runs = [
-        Outcome(place, math.log(100) + scatter * random.standard_t(4), float(day))
+        ObservedBandwidth(place, math.log(100) + scatter * random.standard_t(4), float(day))
         for day, place in enumerate(random.integers(0, 2, 200))
     ]
     usual = parameters(0.1, 0.01, count=2)
@@ -173,7 +180,7 @@ def test_a_level_that_wanders_drifts_more() -> None:
     random = np.random.default_rng(1)
     level = np.cumsum(0.06 * random.standard_normal(100))
     runs = [
-        Outcome(0, math.log(100) + each + 0.05 * random.standard_t(4), float(day))
+        ObservedBandwidth(0, math.log(100) + each + 0.05 * random.standard_t(4), float(day))
         for day, each in enumerate(level)
     ]
     found = fitted(pair(0.3, 0.5), runs, parameters(0.05, 0.01, count=2))

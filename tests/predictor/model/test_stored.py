@@ -23,7 +23,7 @@ from benchdb.store.fitted_models import stored_model
 from ioncast.cli import cli
 from predictor.model.measurement_summary import read_summary
 from predictor.model.stored import from_document, to_document
-from predictor.model.system_model import Knowledge, Model
+from predictor.model.system_model import Model, SystemModel
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 def test_a_model_read_back_predicts_the_same_to_the_last_bit(synthetic: Any, fitted: Model) -> None:
     again = from_document(to_document(fitted))
     assert again is not None
-    one, other = Knowledge(synthetic.curves, fitted), Knowledge(synthetic.curves, again)
+    one, other = SystemModel(synthetic.curves, fitted), SystemModel(synthetic.curves, again)
     for curve in (*synthetic.curves[:5], *synthetic.left_out[:5]):
         here = one.expect([one.match(curve.config)], [0, 4, 8])
         there = other.expect([other.match(curve.config)], [0, 4, 8])
@@ -47,7 +47,7 @@ def test_a_model_read_back_predicts_the_same_to_the_last_bit(synthetic: Any, fit
     assert to_document(again) == to_document(fitted)
 
 
-def test_a_model_with_a_jump_is_read_back(jumping: Knowledge) -> None:
+def test_a_model_with_a_jump_is_read_back(jumping: SystemModel) -> None:
     assert jumping.model is not None
     text = to_document(jumping.model)
     again = from_document(text)

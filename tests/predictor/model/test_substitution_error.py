@@ -17,7 +17,7 @@ from predictor.curve.prediction import EarlierRun, Prediction, predict
 from predictor.matching.configurations import Difference
 from predictor.model.fitting import fit_model
 from predictor.model.substitution_error import doubt_about, together
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Phase
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -64,22 +64,22 @@ def measured(configs: Sequence[IorConfig]) -> tuple[Curve, ...]:
 
 
 @cache
-def both_ways() -> Knowledge:
+def both_ways() -> SystemModel:
     """fsync at the end for all sizes, none for all but 64 KiB; with own files only at the end."""
     configs = [config_of(size, "end") for size in SIZES]
     configs += [config_of(size, "none") for size in SIZES if size != 64 * KIB]
     configs += [config_of(size, "end", file_per_process=True) for size in SIZES]
     curves = measured(configs)
-    return Knowledge(curves, fit_model(curves))
+    return SystemModel(curves, fit_model(curves))
 
 
 @cache
-def one_way() -> Knowledge:
+def one_way() -> SystemModel:
     curves = measured([config_of(size, "end") for size in SIZES])
-    return Knowledge(curves, fit_model(curves))
+    return SystemModel(curves, fit_model(curves))
 
 
-def predicted(knowledge: Knowledge, phase: Phase) -> Prediction:
+def predicted(knowledge: SystemModel, phase: Phase) -> Prediction:
     return predict([phase], knowledge, system="made up", nodes=8)
 
 
@@ -137,7 +137,7 @@ def test_where_the_cost_was_not_measured_the_benchmark_stands_in_with_a_wider_in
 
 
 def test_without_a_model_the_nearest_stands_in_with_a_wider_interval(a_phase: MakePhase) -> None:
-    curves = Knowledge(one_way().curves)
+    curves = SystemModel(one_way().curves)
     same, other = (
         predicted(curves, phase_with(a_phase, 64 * KIB, fsync=fsync)) for fsync in ("end", "none")
     )

@@ -16,7 +16,7 @@ from ior_configs import IorConfig
 from predictor.matching.nearest import SIZES
 from predictor.model.features import pattern
 from predictor.model.gaussian import condition
-from predictor.model.system_model import Knowledge, Model, gaps, measurements, widened
+from predictor.model.system_model import Model, SystemModel, gaps, measurements, widened
 
 KIB, MIB = 1 << 10, 1 << 20
 MakeCurve = Callable[..., Curve]
@@ -25,13 +25,13 @@ SAME = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, no
 
 
 @pytest.fixture(scope="module")
-def knowledge(synthetic: Any, fitted: Model) -> Knowledge:
-    return Knowledge(synthetic.curves, fitted)
+def knowledge(synthetic: Any, fitted: Model) -> SystemModel:
+    return SystemModel(synthetic.curves, fitted)
 
 
 def test_curves_of_several_engines_are_rejected(a_curve: MakeCurve) -> None:
     with pytest.raises(InputError, match="several engines: fio, ior"):
-        Knowledge((a_curve(), a_curve(engine="fio")))
+        SystemModel((a_curve(), a_curve(engine="fio")))
 
 
 def test_a_pattern_is_between_measured_ones_or_beyond_them(
@@ -50,19 +50,19 @@ def test_a_pattern_is_between_measured_ones_or_beyond_them(
         (replace(SAME, write=False, read=True), "unknown", "unknown"),
         (replace(SAME, file_per_process=True), "unknown", "unknown"),
     ):
-        assert Knowledge(curves, fitted).match(wanted).kind == kind, wanted
-        assert Knowledge(curves).match(wanted).kind == without, wanted
+        assert SystemModel(curves, fitted).match(wanted).kind == kind, wanted
+        assert SystemModel(curves).match(wanted).kind == without, wanted
 
 
 def test_only_the_very_configuration_has_repetitions(a_curve: MakeCurve) -> None:
-    knowledge = Knowledge((a_curve({0: (5.0, 6.0), 4: (7.0,)}),))
+    knowledge = SystemModel((a_curve({0: (5.0, 6.0), 4: (7.0,)}),))
     assert knowledge.match(SAME).repetitions == {0: (5.0, 6.0), 4: (7.0,)}
     assert knowledge.match(replace(SAME, tasks=32)).repetitions == {}
     assert knowledge.match(replace(SAME, write=False, read=True)).repetitions == {}
 
 
 def test_the_numbers_of_io_nodes_are_those_of_the_same_kinds(a_curve: MakeCurve) -> None:
-    knowledge = Knowledge(
+    knowledge = SystemModel(
         (
             a_curve({0: (1.0,), 2: (1.0,)}),
             a_curve({8: (1.0,)}, tasks=64),
@@ -98,10 +98,10 @@ def test_a_gap_is_to_the_nearest_size_that_was_measured() -> None:
     assert found(4, math.nan, 20, 24)[0] == [0, 0, 0, 0]
 
 
-def test_sizes_that_were_not_measured_are_in_doubt(knowledge: Knowledge) -> None:
+def test_sizes_that_were_not_measured_are_in_doubt(knowledge: SystemModel) -> None:
     inside = replace(knowledge.curves[0].config, file_per_process=False, block_size=128 * MIB)
     widening = dict.fromkeys(SIZES, (0.05, 0.1))
-    told = Knowledge(knowledge.curves, replace(knowledge.model, widening=widening))
+    told = SystemModel(knowledge.curves, replace(knowledge.model, widening=widening))
     doubts = []
     for transfer in (4 * MIB, 8 * MIB, 32 * MIB, 128 * MIB):
         wanted = replace(inside, transfer_size=transfer)
@@ -121,11 +121,11 @@ def test_the_doubt_about_a_size_does_not_begin_at_once() -> None:
 
 
 def test_a_jump_counts_for_request_sizes_that_were_not_measured(
-    jumping: Knowledge, synthetic: Any
+    jumping: SystemModel, synthetic: Any
 ) -> None:
     assert jumping.model is not None
     assert jumping.model.with_jump is not None
-    smooth = Knowledge(jumping.curves, replace(jumping.model, with_jump=None))
+    smooth = SystemModel(jumping.curves, replace(jumping.model, with_jump=None))
     better = []
     for curve in jumping.curves:
         measured = curve.config
@@ -144,7 +144,7 @@ def test_a_jump_counts_for_request_sizes_that_were_not_measured(
     assert np.mean(better) > 0.2
 
 
-def test_known_and_new_request_sizes_are_predicted_together(jumping: Knowledge) -> None:
+def test_known_and_new_request_sizes_are_predicted_together(jumping: SystemModel) -> None:
     configs = [curve.config for curve in jumping.curves[:2]]
     configs += [replace(one, transfer_size=640 * KIB, block_size=640 * KIB) for one in configs]
     matches = [jumping.match(config) for config in configs]
@@ -158,7 +158,7 @@ def test_known_and_new_request_sizes_are_predicted_together(jumping: Knowledge) 
 
 
 def test_measured_cells_are_expected_near_to_what_was_measured_and_surer(
-    knowledge: Knowledge, synthetic: Any
+    knowledge: SystemModel, synthetic: Any
 ) -> None:
     errors, doubts, new_doubts = [], [], []
     for curve in knowledge.curves:
@@ -174,13 +174,13 @@ def test_measured_cells_are_expected_near_to_what_was_measured_and_surer(
 
 
 def test_measured_cells_and_others_are_trusted_by_factors_of_their_own(
-    knowledge: Knowledge, synthetic: Any
+    knowledge: SystemModel, synthetic: Any
 ) -> None:
     first, *rest = synthetic.curves
     partly = replace(first, bandwidths_mib_s={0: first.bandwidths_mib_s[0]})
 
     def spreads(curve: Curve, **factors: Any) -> np.ndarray:
-        told = Knowledge((partly, *rest), replace(knowledge.model, **factors))
+        told = SystemModel((partly, *rest), replace(knowledge.model, **factors))
         found = told.expect([told.match(curve.config)], [0, 4, 5])
         return np.sqrt(np.diag(found.covariance) + found.noise)
 
@@ -192,17 +192,17 @@ def test_measured_cells_and_others_are_trusted_by_factors_of_their_own(
         assert apart / once == pytest.approx(wider)
 
 
-def test_new_measurements_count_at_once(knowledge: Knowledge, synthetic: Any) -> None:
+def test_new_measurements_count_at_once(knowledge: SystemModel, synthetic: Any) -> None:
     curve = synthetic.left_out[0]
-    before = Knowledge(knowledge.curves, knowledge.model)
-    after = Knowledge((*knowledge.curves, replace(curve, id=999)), knowledge.model)
+    before = SystemModel(knowledge.curves, knowledge.model)
+    after = SystemModel((*knowledge.curves, replace(curve, id=999)), knowledge.model)
     doubtful = before.expect([before.match(curve.config)], [0, 4])
     surer = after.expect([after.match(curve.config)], [0, 4])
     assert (np.diag(surer.covariance) < np.diag(doubtful.covariance) / 2).all()
 
 
 def test_configurations_are_expected_together_as_each_by_itself(
-    knowledge: Knowledge, synthetic: Any
+    knowledge: SystemModel, synthetic: Any
 ) -> None:
     wanted = [curve.config for curve in (*synthetic.left_out, *synthetic.curves)]
     matches = [knowledge.match(config) for config in wanted]
@@ -223,18 +223,18 @@ def test_direct_access_is_trusted_only_if_it_was_measured(a_curve: MakeCurve) ->
         ({0: (1.0,), 2: (1.0,), 4: (1.0,)}, [0, 2, 3, 4]),
         ({0: (1.0,)}, [0]),
     ):
-        knowledge = Knowledge((a_curve(cells),))
+        knowledge = SystemModel((a_curve(cells),))
         assert [n for n in (0, 1, 2, 3, 4, 8, 9) if knowledge.decides_on(n)] == trusted
 
 
 def test_unmeasured_io_nodes_lie_halfway_between_the_model_and_the_interpolation(
-    knowledge: Knowledge, synthetic: Any
+    knowledge: SystemModel, synthetic: Any
 ) -> None:
     curves = tuple(
         replace(curve, bandwidths_mib_s={n: curve.bandwidths_mib_s[n] for n in (0, 2, 8)})
         for curve in synthetic.curves
     )
-    few = Knowledge(curves, knowledge.model)
+    few = SystemModel(curves, knowledge.model)
     wanted = [few.match(curve.config) for curve in (curves[0], synthetic.left_out[0])]
     asked = [0, 2, 4, 8, 16]
     found = few.expect(wanted, asked)
@@ -249,13 +249,13 @@ def test_unmeasured_io_nodes_lie_halfway_between_the_model_and_the_interpolation
     np.testing.assert_allclose(np.delete(means, 2, axis=1), np.delete(of_model, 2, axis=1))
 
 
-def _inputs(knowledge: Knowledge) -> tuple[np.ndarray, np.ndarray]:
+def _inputs(knowledge: SystemModel) -> tuple[np.ndarray, np.ndarray]:
     assert knowledge.model is not None
     rows, io_nodes, logarithms = measurements(knowledge.curves)
     return knowledge.model.places(rows, io_nodes), logarithms
 
 
-def test_what_is_nearly_the_same_is_off_together(knowledge: Knowledge) -> None:
+def test_what_is_nearly_the_same_is_off_together(knowledge: SystemModel) -> None:
     config = knowledge.curves[0].config
     far = [replace(config, transfer_size=size, block_size=size) for size in (64 * MIB, 65 * MIB)]
     found = knowledge.expect([knowledge.match(one) for one in far], [4]).covariance
@@ -263,14 +263,14 @@ def test_what_is_nearly_the_same_is_off_together(knowledge: Knowledge) -> None:
 
 
 def test_what_a_log_cannot_tell_is_as_in_the_benchmark(
-    knowledge: Knowledge, synthetic: Any
+    knowledge: SystemModel, synthetic: Any
 ) -> None:
     """A log does not show O_DIRECT and fsync."""
     curves = tuple(
         replace(curve, config=replace(curve.config, odirect=True, fsync="end"))
         for curve in synthetic.curves
     )
-    direct = Knowledge(curves, knowledge.model)
+    direct = SystemModel(curves, knowledge.model)
     for config in (synthetic.curves[0].config, synthetic.left_out[0].config):
         found = direct.expect([direct.match(config)], [0, 4])
         same = knowledge.expect([knowledge.match(config)], [0, 4])

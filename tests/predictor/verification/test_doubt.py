@@ -18,7 +18,7 @@ from benchdb.store.database import transaction_on
 from benchdb.store.fidelities import NewFidelity, store_fidelities
 from ior_configs import IorConfig
 from predictor.curve.prediction import predict
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Phase
 from tests.support.command import run_ioncast
 
@@ -78,15 +78,15 @@ def test_a_fidelity_of_1_changes_nothing(
     curve, phase = a_curve({0: [100.0, 110.0], 4: [200.0, 210.0]}), a_phase((64, 64 << 20))
     [[wanted]] = [
         [found.wanted for _, found in item.parts]
-        for item in predict([phase], Knowledge((curve,)), system="here").phases
+        for item in predict([phase], SystemModel((curve,)), system="here").phases
     ]
     curves = {
         fidelity: predict(
-            [phase], Knowledge((curve,), fidelities={pattern_of(wanted): fidelity}), system="here"
+            [phase], SystemModel((curve,), fidelities={pattern_of(wanted): fidelity}), system="here"
         ).curve
         for fidelity in (1.0, 0.5, 1e-9, 0.1)
     }
-    plain = predict([phase], Knowledge((curve,)), system="here").curve
+    plain = predict([phase], SystemModel((curve,)), system="here").curve
     assert curves[1.0] == plain
     assert curves[1e-9] == curves[0.1]
     widths = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from predictor.verification.facts import Facts, facts_of
+from predictor.verification.facts import PhaseFacts, facts_of
 from summario.phases.extract import extract_run
 from summario.reading.log import read_log
 from summario.runs.logs_of_run import run_of
@@ -14,7 +14,7 @@ from summario.runs.logs_of_run import run_of
 VARIATIONS = Path(__file__).parent / "fixtures/variations"
 
 
-def facts(log: Path) -> list[Facts]:
+def facts(log: Path) -> list[PhaseFacts]:
     run = run_of([read_log(log)])
     return facts_of(run, extract_run(run).phases)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictor.verification.facts import Facts, facts_of
+from predictor.verification.facts import PhaseFacts, facts_of
 from predictor.verification.fidelity import Fidelity, compare
 from summario.phases.extract import extract_run
 from summario.reading.log import read_log
@@ -20,10 +20,10 @@ FIXTURES = Path(__file__).parent / "fixtures"
 VARIATIONS = FIXTURES / "variations"
 # The commands of `live`, run once more on another day.
 AGAIN = FIXTURES / "again"
-PLAIN = Facts(bytes=1 << 20, requests=16, processes=4)
+PLAIN = PhaseFacts(bytes=1 << 20, requests=16, processes=4)
 
 
-def facts(log: Path) -> list[Facts]:
+def facts(log: Path) -> list[PhaseFacts]:
     run = run_of([read_log(log)])
     return facts_of(run, extract_run(run).phases)
 
@@ -92,28 +92,30 @@ def test_blocks_and_interleaved_collective_requests_differ_in_the_order_below_mp
     ("one", "other", "below"), [("each", "end", 0.2), ("each", "none", 0.2), ("end", "none", 0.6)]
 )
 def test_another_fsync_has_a_low_fidelity(one: str, other: str, below: float) -> None:
-    phase, benchmark = (Facts(1 << 20, 16, 4, fsync=fsync) for fsync in (one, other))
+    phase, benchmark = (PhaseFacts(1 << 20, 16, 4, fsync=fsync) for fsync in (one, other))
     for found in (compare(phase, benchmark), compare(benchmark, phase)):
         assert found.value < below
         assert "fsync" in found.differences[0]
 
 
 def test_an_unknown_property_is_not_compared() -> None:
-    known = Facts(1 << 20, 16, 4, fsync="each", consecutive=1.0, unaligned=0.5, block_bytes=4096)
+    known = PhaseFacts(
+        1 << 20, 16, 4, fsync="each", consecutive=1.0, unaligned=0.5, block_bytes=4096
+    )
     assert compare(PLAIN, known).value == compare(known, PLAIN).value == 1
 
 
 def test_alignment_to_blocks_of_another_size_is_not_compared() -> None:
-    local = Facts(1 << 20, 16, 4, unaligned=0.0, block_bytes=4096)
-    lustre = Facts(1 << 20, 16, 4, unaligned=1.0, block_bytes=1 << 20)
+    local = PhaseFacts(1 << 20, 16, 4, unaligned=0.0, block_bytes=4096)
+    lustre = PhaseFacts(1 << 20, 16, 4, unaligned=1.0, block_bytes=1 << 20)
     assert compare(local, lustre).value == 1
-    assert compare(local, Facts(1 << 20, 16, 4, unaligned=1.0, block_bytes=4096)).value < 0.8
+    assert compare(local, PhaseFacts(1 << 20, 16, 4, unaligned=1.0, block_bytes=4096)).value < 0.8
 
 
 amounts = st.integers(1, 1 << 50)
 shares = st.none() | st.floats(0, 1)
 some_facts = st.builds(
-    Facts,
+    PhaseFacts,
     bytes=amounts,
     requests=amounts,
     processes=st.integers(1, 1 << 20),
@@ -135,7 +137,7 @@ some_facts = st.builds(
 
 @given(some_facts, some_facts)
 def test_a_fidelity_is_between_0_and_1_and_the_same_in_both_directions(
-    one: Facts, other: Facts
+    one: PhaseFacts, other: PhaseFacts
 ) -> None:
     found = compare(one, other)
     assert 0 < found.value <= 1

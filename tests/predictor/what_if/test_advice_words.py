@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from benchdb.measurements.curves import Curve
-from predictor.curve.asking import Asked
-from predictor.model.system_model import Knowledge
+from predictor.curve.asking import PredictionRequest
+from predictor.model.system_model import SystemModel
 from predictor.what_if.advice_formats import to_text
 from predictor.what_if.advice_words import (
     conclusion,
@@ -29,10 +29,10 @@ MakeCurve = Callable[..., Curve]
 
 
 def advise(phases: list[Phase], curves: list[Curve], *codes: str) -> Advised:
-    knowledge = Knowledge(tuple(curves))
+    knowledge = SystemModel(tuple(curves))
     hints = Hints(frozenset(codes))
     attempts = attempts_of(phases, hints, knowledge.request_sizes)
-    return try_all(phases, knowledge, attempts, hints, Asked("here", nodes=8))
+    return try_all(phases, knowledge, attempts, hints, PredictionRequest("here", nodes=8))
 
 
 @pytest.fixture

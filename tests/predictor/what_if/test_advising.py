@@ -10,10 +10,10 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from experiments.held_back import phase_of
-from predictor.curve.asking import Asked
-from predictor.curve.prediction import Policy, predict, predict_together
-from predictor.model.system_model import Knowledge, Model
-from predictor.what_if.advising import Advice, Advised, in_order, try_all
+from predictor.curve.asking import PredictionRequest
+from predictor.curve.prediction import DecisionRules, predict, predict_together
+from predictor.model.system_model import Model, SystemModel
+from predictor.what_if.advising import AdviceGain, Advised, in_order, try_all
 from predictor.what_if.attempts import Attempt, Hints, attempts_of
 from predictor.what_if.gains import Span
 from summario.phases.values import Part, Phase
@@ -24,14 +24,14 @@ MakePhase = Callable[..., Phase]
 MakeCurve = Callable[..., Curve]
 
 
-def advise(knowledge: Knowledge, phases: list[Phase], *codes: str, **asked: object) -> Advised:
+def advise(knowledge: SystemModel, phases: list[Phase], *codes: str, **asked: object) -> Advised:
     hints = Hints(frozenset(codes))
     attempts = attempts_of(phases, hints, knowledge.request_sizes)
-    question = Asked("here", nodes=8, **asked)  # type: ignore[arg-type]
+    question = PredictionRequest("here", nodes=8, **asked)  # type: ignore[arg-type]
     return try_all(phases, knowledge, attempts, hints, question)
 
 
-def of(advised: Advised, *keys: str) -> Advice:
+def of(advised: Advised, *keys: str) -> AdviceGain:
     [found] = [advice for advice in advised.advice if advice.keys == keys]
     return found
 
@@ -52,7 +52,7 @@ def test_a_gain_is_the_time_with_both_decisions(
     small: Curve, a_curve: MakeCurve, phase: Phase
 ) -> None:
     large = a_curve({0: (40.0,), 4: (32.0,)})
-    advised = advise(Knowledge((small, large)), [phase], "P06")
+    advised = advise(SystemModel((small, large)), [phase], "P06")
     found = of(advised, "larger")
     assert (found.verdict, found.matched, found.codes) == ("faster", "exact", ("P06",))
     assert found.then is not None
@@ -70,7 +70,7 @@ def test_advice_that_makes_a_run_slower_says_so(
     together = a_curve(
         {0: (10.0,), 4: (5.0,)}, transfer_size=64 * KIB, api="MPIIO", collective=True
     )
-    advised = advise(Knowledge((small, together)), [phase], "P16")
+    advised = advise(SystemModel((small, together)), [phase], "P16")
     found = of(advised, "collective")
     assert (found.verdict, found.matched) == ("slower", "exact")
     assert found.saved_seconds is not None
@@ -79,14 +79,14 @@ def test_advice_that_makes_a_run_slower_says_so(
 
 def test_the_site_s_policy_decides(small: Curve, a_curve: MakeCurve, phase: Phase) -> None:
     large = a_curve({0: (30.0,), 4: (60.0,)})
-    advised = advise(Knowledge((small, large)), [phase], "P06", policy=Policy(available=2))
+    advised = advise(SystemModel((small, large)), [phase], "P06", policy=DecisionRules(available=2))
     found = of(advised, "larger")
     assert found.saved_seconds is not None
     assert found.saved_seconds.expected == pytest.approx(64 / 20 - 64 / 30)
 
 
 def test_without_a_benchmark_a_gain_is_not_known(small: Curve, phase: Phase) -> None:
-    advised = advise(Knowledge((small,)), [phase], "P16")
+    advised = advise(SystemModel((small,)), [phase], "P16")
     found = of(advised, "collective")
     assert (found.verdict, found.saved_seconds, found.then) == ("not known", None, None)
     assert [line.command_line(launcher=True) for line in found.unmeasured] == [
@@ -96,7 +96,7 @@ def test_without_a_benchmark_a_gain_is_not_known(small: Curve, phase: Phase) -> 
 
 def test_today_s_io_must_be_known_too(a_curve: MakeCurve, phase: Phase) -> None:
     together = a_curve(api="MPIIO", collective=True, transfer_size=64 * KIB)
-    found = of(advise(Knowledge((together,)), [phase], "P16"), "collective")
+    found = of(advise(SystemModel((together,)), [phase], "P16"), "collective")
     assert found.verdict == "not known"
     assert [line.command_line(launcher=True) for line in found.unmeasured] == [
         "mpiexec -n 16 ior -a POSIX -w -b 4m -t 64k"
@@ -104,7 +104,7 @@ def test_today_s_io_must_be_known_too(a_curve: MakeCurve, phase: Phase) -> None:
 
 
 def test_nothing_measured_makes_all_advice_not_known(phase: Phase) -> None:
-    advised = advise(Knowledge(()), [phase], "P06", "P16")
+    advised = advise(SystemModel(()), [phase], "P06", "P16")
     assert {advice.verdict for advice in advised.advice} == {"not known"}
     assert all(advice.unmeasured for advice in advised.advice)
 
@@ -118,7 +118,7 @@ def test_phases_that_are_not_known_stay_as_they_are(
         {0: (40.0,), 4: (50.0,)}, transfer_size=64 * KIB, api="MPIIO", collective=True
     )
     reads = a_curve({0: (32.0,), 4: (32.0,)}, read=True, transfer_size=64 * KIB)
-    advised = advise(Knowledge((small, together, reads)), [phase, read], "P15", "P16")
+    advised = advise(SystemModel((small, together, reads)), [phase, read], "P15", "P16")
     found = of(advised, "collective")
     assert found.saved_seconds is not None
     assert found.saved_seconds.expected == pytest.approx(64 / 25 - 64 / 50)
@@ -132,7 +132,7 @@ def test_the_largest_gain_comes_first_and_unknown_ones_last(
 ) -> None:
     large = a_curve({0: (30.0,), 4: (30.0,)})
     own = a_curve({0: (60.0,), 4: (60.0,)}, transfer_size=64 * KIB, file_per_process=True)
-    advised = advise(Knowledge((small, large, own)), [phase], "P06", "P16")
+    advised = advise(SystemModel((small, large, own)), [phase], "P06", "P16")
     assert [advice.keys for advice in advised.advice] == [
         ("own_files",),
         ("larger",),
@@ -150,7 +150,7 @@ def test_asynchronous_io_rests_on_the_pauses_of_the_log(
         a_phase(api="MPIIO", spatiality="unknown", start_seconds=t, end_seconds=t + 1)
         for t in (0.0, 2.0)
     ]
-    found = of(advise(Knowledge((curve,)), phases, "M07"), "asynchronous")
+    found = of(advise(SystemModel((curve,)), phases, "M07"), "asynchronous")
     assert (found.verdict, found.matched, found.codes) == ("faster", "log", ("M07",))
     assert found.saved_seconds is not None
     assert found.saved_seconds.expected == pytest.approx(1)
@@ -168,13 +168,13 @@ def test_asynchronous_io_needs_no_benchmark(a_phase: MakePhase) -> None:
         )
         for t in (0.0, 2.0)
     ]
-    found = of(advise(Knowledge(()), phases, "M07"), "asynchronous")
+    found = of(advise(SystemModel(()), phases, "M07"), "asynchronous")
     assert found.saved_seconds is not None
     assert found.saved_seconds.expected == 0.75
 
 
 def test_a_run_without_phases_has_no_advice() -> None:
-    assert advise(Knowledge(()), [], "P06", "M07").advice == ()
+    assert advise(SystemModel(()), [], "P06", "M07").advice == ()
 
 
 def test_io_that_does_not_change_is_no_basis(
@@ -183,7 +183,7 @@ def test_io_that_does_not_change_is_no_basis(
     """A phase that nothing resembles stays unknown on both sides."""
     large = a_curve({0: (40.0,), 4: (32.0,)})
     other = replace(phase, operation="read", start_seconds=2.0, end_seconds=3.0)
-    found = of(advise(Knowledge((small, large)), [phase, other], "P06"), "larger")
+    found = of(advise(SystemModel((small, large)), [phase, other], "P06"), "larger")
     assert (found.verdict, found.matched) == ("faster", "exact")
 
 
@@ -194,18 +194,20 @@ def test_bytes_that_change_no_configuration_rest_on_what_moves_them(
     other = replace(phase, operation="read", start_seconds=2.0, end_seconds=3.0)
     fewer = replace(phase, bytes=phase.bytes - 8, parts=(Part(phase.requests, phase.bytes - 8),))
     attempt = Attempt(("once",), ("P10",), (fewer, other))
-    asked = Asked("here", nodes=8)
+    asked = PredictionRequest("here", nodes=8)
     [found] = try_all(
-        [phase, other], Knowledge((small,)), [attempt], Hints(frozenset()), asked
+        [phase, other], SystemModel((small,)), [attempt], Hints(frozenset()), asked
     ).advice
     assert found.matched == "exact"
 
 
 def test_today_is_what_predict_says(synthetic: Synthetic, fitted: Model) -> None:
     phases = [phase_of(synthetic.curves[0].config)]
-    knowledge = Knowledge(synthetic.curves, fitted)
+    knowledge = SystemModel(synthetic.curves, fitted)
     nodes = synthetic.curves[0].config.nodes
-    advised = try_all(phases, knowledge, [], Hints(frozenset()), Asked("here", nodes=nodes))
+    advised = try_all(
+        phases, knowledge, [], Hints(frozenset()), PredictionRequest("here", nodes=nodes)
+    )
     today = replace(advised.today, own_run=None)
     assert today == predict(phases, knowledge, system="here", nodes=nodes)
 
@@ -213,7 +215,7 @@ def test_today_is_what_predict_says(synthetic: Synthetic, fitted: Model) -> None
 def test_an_impossible_run_gets_no_gain(a_curve: MakeCurve, phase: Phase) -> None:
     """The log is of another machine: 64 MiB/s, of which the system gives a tenth at most."""
     curves = (a_curve({4: (2.0,)}, transfer_size=64 * KIB), a_curve({4: (4.0,)}))
-    advised = advise(Knowledge(curves), [phase], "P06")
+    advised = advise(SystemModel(curves), [phase], "P06")
     assert advised.today.decision.source == "none"
     assert {one.verdict for one in advised.advice} == {"not known"}
 
@@ -224,7 +226,7 @@ def test_doubts_that_both_versions_share_cancel_out(synthetic: Synthetic, fitted
     twice = replace(first.config, block_size=2 * first.config.block_size)
     today, then = predict_together(
         [[phase_of(first.config)], [phase_of(twice, phase_of(first.config).bytes)]],
-        Knowledge(synthetic.curves, fitted),
+        SystemModel(synthetic.curves, fitted),
         system="here",
         nodes=[first.config.nodes] * 2,
     )
@@ -238,9 +240,9 @@ def test_a_gain_that_rests_on_the_model_alone_must_be_sure(
     """Requests of 8 bytes are far beyond all measured ones."""
     tiny = replace(synthetic.curves[0].config, transfer_size=8, block_size=MIB)
     phase = phase_of(tiny)
-    knowledge = Knowledge(synthetic.curves, fitted)
+    knowledge = SystemModel(synthetic.curves, fitted)
     changed = phase_of(replace(tiny, transfer_size=16), phase.bytes)
-    asked = Asked("here", nodes=tiny.nodes)
+    asked = PredictionRequest("here", nodes=tiny.nodes)
     attempt = Attempt(("larger",), ("P06",), (changed,))
     [advice] = try_all([phase], knowledge, [attempt], Hints(frozenset()), asked).advice
     assert (advice.verdict, advice.matched, advice.saved_seconds) == ("not known", "model", None)
@@ -248,9 +250,9 @@ def test_a_gain_that_rests_on_the_model_alone_must_be_sure(
 
 
 def test_a_sure_gain_is_listed_before_a_larger_one_that_is_unsure() -> None:
-    unsure = Advice(("own_files",), (), "unsure", "model", Span(-2, 10, 25))
-    sure = Advice(("larger",), ("P06",), "faster", "exact", Span(4, 5, 6))
-    slower = Advice(("one_file",), (), "slower", "exact", Span(-3, -2, -1))
-    unknown = Advice(("contiguous",), ("P11",), "not known")
+    unsure = AdviceGain(("own_files",), (), "unsure", "model", Span(-2, 10, 25))
+    sure = AdviceGain(("larger",), ("P06",), "faster", "exact", Span(4, 5, 6))
+    slower = AdviceGain(("one_file",), (), "slower", "exact", Span(-3, -2, -1))
+    unknown = AdviceGain(("contiguous",), ("P11",), "not known")
     ordered = sorted([unknown, slower, unsure, sure], key=in_order)
     assert ordered == [sure, unsure, slower, unknown]

@@ -9,7 +9,7 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from predictor.curve.prediction import Prediction, predict, predict_together
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import SystemModel
 from predictor.what_if.gains import hidden_seconds, saved_by_io_nodes, saved_seconds
 from summario.phases.values import Phase
 
@@ -19,9 +19,9 @@ MakeCurve = Callable[..., Curve]
 
 
 @pytest.fixture
-def knowledge(a_curve: MakeCurve) -> Knowledge:
+def knowledge(a_curve: MakeCurve) -> SystemModel:
     """Requests of 1 MiB: 16 MiB/s; requests of 4 MiB: 64 MiB/s."""
-    return Knowledge((a_curve({0: (16.0,)}), a_curve({0: (64.0,)}, transfer_size=4 * MIB)))
+    return SystemModel((a_curve({0: (16.0,)}), a_curve({0: (64.0,)}, transfer_size=4 * MIB)))
 
 
 def unsure(prediction: Prediction) -> Prediction:
@@ -32,7 +32,7 @@ def unsure(prediction: Prediction) -> Prediction:
 
 
 def test_a_run_saves_at_most_the_time_that_it_takes(
-    knowledge: Knowledge, a_phase: MakePhase
+    knowledge: SystemModel, a_phase: MakePhase
 ) -> None:
     phases = [[a_phase((64, 64 * MIB))], [a_phase((16, 64 * MIB))]]
     today, then = predict_together(phases, knowledge, system="here", nodes=[8, 8])
@@ -48,7 +48,7 @@ def test_a_run_saves_at_most_the_time_that_it_takes(
 def test_asynchronous_io_hides_at_most_the_time_that_it_takes(
     a_curve: MakeCurve, a_phase: MakePhase
 ) -> None:
-    knowledge = Knowledge((a_curve({0: (16.0,)}, api="MPIIO"),))
+    knowledge = SystemModel((a_curve({0: (16.0,)}, api="MPIIO"),))
     phases = [
         a_phase(api="MPIIO", spatiality="unknown", end_seconds=1.0),
         a_phase(api="MPIIO", spatiality="unknown", start_seconds=1000.0, end_seconds=1001.0),

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler_plugin.arbiter.arbiter_loop import Arbiter
 from scheduler_plugin.service_client import Ioncast
-from scheduler_plugin.settings import Settings
+from scheduler_plugin.settings import SiteSettings
 from scheduler_plugin.slurm import Slurm, SlurmAnswerError, SlurmUnreachableError
 from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, served
 
@@ -27,7 +27,7 @@ def slurmrestd(request: pytest.FixtureRequest) -> Slurmrestd:
 @pytest.fixture
 def arbiter(slurmrestd: Slurmrestd) -> Iterator[Arbiter]:
     nowhere = "unix:/nowhere/ioncast.sock"
-    settings = Settings.model_validate(
+    settings = SiteSettings.model_validate(
         {
             "system": "testbed",
             "slurmrestd": {"address": nowhere, "user": "ada", "token_file": "/nowhere"},

@@ -24,7 +24,7 @@ from scheduler_plugin.arbiter.arbiter_loop import Arbiter
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import Ioncast
-from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.settings import SiteSettings, read_settings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.token_files import read_token
 from tests.support.command import killed_at_the_end
@@ -99,12 +99,12 @@ def config(slurm: Cluster, served: Served, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def settings(config: Path) -> Settings:
+def settings(config: Path) -> SiteSettings:
     return read_settings(config)
 
 
 @pytest.fixture
-def arbiter(settings: Settings) -> Iterator[Arbiter]:
+def arbiter(settings: SiteSettings) -> Iterator[Arbiter]:
     token_files = settings.slurmrestd.token_file, settings.service.token_file
     with (
         Slurm(
@@ -288,7 +288,7 @@ def may(user: str, *command: str) -> bool:
     return done.returncode == 0
 
 
-def test_only_its_user_reads_its_tokens_and_nobody_writes_them(settings: Settings) -> None:
+def test_only_its_user_reads_its_tokens_and_nobody_writes_them(settings: SiteSettings) -> None:
     for file in (settings.slurmrestd.token_file, settings.service.token_file):
         assert may(ARBITER_USER, "cat", file)
         assert not may(WATCH_USER, "cat", file)
@@ -296,7 +296,7 @@ def test_only_its_user_reads_its_tokens_and_nobody_writes_them(settings: Setting
         assert not may(ARBITER_USER, "touch", file)
 
 
-def test_its_token_makes_nobody_else_of_it(config: Path, settings: Settings) -> None:
+def test_its_token_makes_nobody_else_of_it(config: Path, settings: SiteSettings) -> None:
     assert settings.slurmrestd.user == ARBITER_USER
     config.write_text(config.read_text().replace(f'user = "{ARBITER_USER}"', 'user = "root"'))
     done = run("--config", str(config), "--once")
@@ -332,7 +332,7 @@ def test_a_running_job_with_more_licences_than_any_pool_is_left_alone(
 
 
 def test_a_heartbeat_that_cannot_be_written_is_one_line(
-    config: Path, settings: Settings, tmp_path: Path
+    config: Path, settings: SiteSettings, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     config.write_text(
@@ -359,7 +359,7 @@ def test_a_dry_run_changes_nothing(slurm: Cluster, config: Path, jobs: list[int]
 
 
 def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_held_at_its_end(
-    slurm: Cluster, config: Path, settings: Settings, jobs: list[int], tmp_path: Path
+    slurm: Cluster, config: Path, settings: SiteSettings, jobs: list[int], tmp_path: Path
 ) -> None:
     slurm.stop("slurmctld")
     heartbeat = Path(settings.arbitrate.heartbeat)
@@ -395,7 +395,7 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
 
 
 def test_a_slurmrestd_that_hangs_makes_the_heartbeat_old(
-    slurm: Cluster, config: Path, settings: Settings, tmp_path: Path
+    slurm: Cluster, config: Path, settings: SiteSettings, tmp_path: Path
 ) -> None:
     config.write_text(config.read_text().replace("[service]", "timeout_s = 5\n[service]"))
     heartbeat = Path(settings.arbitrate.heartbeat)
@@ -418,7 +418,7 @@ def test_a_slurmrestd_that_hangs_makes_the_heartbeat_old(
 
 
 def test_a_job_starts_by_itself_after_the_arbiter_was_killed(
-    slurm: Cluster, config: Path, settings: Settings, tmp_path: Path
+    slurm: Cluster, config: Path, settings: SiteSettings, tmp_path: Path
 ) -> None:
     heartbeat = Path(settings.arbitrate.heartbeat)
     # The arbiter would wait a minute for this decision.
@@ -433,7 +433,7 @@ def test_a_job_starts_by_itself_after_the_arbiter_was_killed(
 
 
 def test_the_arbiters_user_can_neither_replace_the_heartbeat_nor_lease_it(
-    settings: Settings,
+    settings: SiteSettings,
 ) -> None:
     heartbeat = settings.arbitrate.heartbeat
     lease = f"import fcntl; fcntl.fcntl(open({heartbeat!r}, 'r+'), fcntl.F_SETLEASE, fcntl.F_WRLCK)"

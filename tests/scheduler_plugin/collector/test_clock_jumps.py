@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.scheduler_plugin.watch import test_watching
 from tests.scheduler_plugin.watch.test_watching import (
     _HOUR_S,
     _RUNS,
@@ -19,7 +20,6 @@ from tests.scheduler_plugin.watch.test_watching import (
 from scheduler_plugin.collector.state import JobRun, WatchState, opened_state
 from scheduler_plugin.collector.steady_time import SteadyTime
 from scheduler_plugin.collector.watching import Watch
-from tests.scheduler_plugin.watch import test_watching
 
 pytestmark = pytest.mark.serving
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.applications.darshan_writer import write_log
-from summario.reading.job import Job
+from summario.reading.job import DarshanJob
 from summario.reading.log import read_log
 from summario.runs.joining import Join, runs_among
 from summario.runs.logs_of_run import run_of
@@ -20,11 +20,11 @@ JOINS: tuple[Join, ...] = ("steps", "job")
 DAY = 86_400.0
 
 
-def job(start: float, end: float, **different: object) -> Job:
-    return dataclasses.replace(Job(7, 1000, 1, start, end, "app"), **different)
+def job(start: float, end: float, **different: object) -> DarshanJob:
+    return dataclasses.replace(DarshanJob(7, 1000, 1, start, end, "app"), **different)
 
 
-def grouped(*jobs: Job, join: Join = "steps") -> list[list[int]]:
+def grouped(*jobs: DarshanJob, join: Join = "steps") -> list[list[int]]:
     return runs_among(jobs, join)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ioncast.insights.checks.values import Allocation, Case, Find, Finding, Result, Unknown
+from ioncast.insights.checks.values import Case, Find, Finding, IoNodesOfRun, Result, Unknown
 from ioncast.insights.facts.process_times import METADATA
 from ioncast.insights.facts.values import DAOS_MODULES, Floats, share
 
@@ -26,7 +26,7 @@ def other_allocation(case: Case) -> Finding | None:
     )
 
 
-def _time_of_allocation(case: Case, allocation: Allocation) -> Floats | None:
+def _time_of_allocation(case: Case, allocation: IoNodesOfRun) -> Floats | None:
     """The data time that the expected bandwidths of both numbers differ by."""
     if not 0 < allocation.expected_mib_s <= allocation.decided_mib_s:
         return None

@@ -25,7 +25,7 @@ from ioncast.service.web.sandbox.uploaded_logs import Upload
 from ioncast_base.kinds import SMALL_REQUEST_BYTES
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.quantities import Whole
-from predictor.curve.asking import Asked
+from predictor.curve.asking import PredictionRequest
 
 advice = Blueprint("advice", __name__)
 
@@ -134,7 +134,7 @@ def advise(form: AdviceOfLog) -> Response:
 def _advised(
     database: Place,
     uploads: list[Upload],
-    asked: Asked,
+    asked: PredictionRequest,
     thresholds: Thresholds,
     buffer_bytes: int | None,
 ) -> bytes:

@@ -12,7 +12,7 @@ from ioncast.service.context import service
 from ioncast.service.store.decisions import decision
 from ioncast.service.web.http.fields import DecisionId
 from ioncast.service.web.http.framework import operation
-from ioncast.service.web.http.given import JSON, Given, checked_json
+from ioncast.service.web.http.given import JSON, RequestModel, checked_json
 from ioncast.service.web.http.uploads import place
 from ioncast.service.web.sandbox.tasks import Place
 from ioncast_base import allocation_texts as option_texts
@@ -55,7 +55,7 @@ class SharingJob(JobFields):
     )
 
 
-class AllocationAsked(Given):
+class AllocationAsked(RequestModel):
     """A pool of I/O nodes, the jobs that share it, and the sum that counts."""
 
     pool: Whole = Field(

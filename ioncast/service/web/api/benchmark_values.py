@@ -11,7 +11,7 @@ from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.measurements.importers import UNKNOWN_FSYNC
 from ioncast.service.web.http.fields import TEXT, Bandwidth, RanWith, SystemName
-from ioncast.service.web.http.given import Given
+from ioncast.service.web.http.given import RequestModel
 from ioncast.service.web.http.lists import Page, PageOfSystem, PageQuery
 from ioncast_base.kinds import Fsync
 from ioncast_base.quantities import Bytes, Count, Id, IoNodes
@@ -54,13 +54,13 @@ _StaleAfter = Annotated[
 ]
 
 
-class NewSystem(Given):
+class NewSystem(RequestModel):
     """A new system."""
 
     name: SystemName
 
 
-class NewChange(Given):
+class NewChange(RequestModel):
     """A change of a machine."""
 
     system: SystemName
@@ -86,7 +86,7 @@ class ChangeItem(BaseModel):
     noted_at: str
 
 
-class ChangeQuery(Given):
+class ChangeQuery(RequestModel):
     """The system whose change is taken back."""
 
     system: SystemName
@@ -134,7 +134,7 @@ class SystemQuery(PageQuery):
     )
 
 
-class NewConfiguration(Given):
+class NewConfiguration(RequestModel):
     """A configuration: an IOR run without its number of I/O nodes."""
 
     command: Command
@@ -142,7 +142,7 @@ class NewConfiguration(Given):
     nodes: _Nodes | None = None
 
 
-class MeasuredOn(BaseModel):
+class MeasuredOnAnswer(BaseModel):
     """The measurements of one engine on one system."""
 
     system: str
@@ -163,7 +163,7 @@ class ConfigurationItem(BaseModel):
     tasks: int | None
     nodes: int | None
     fsync: _Fsync
-    measured: list[MeasuredOn]
+    measured: list[MeasuredOnAnswer]
 
 
 class ConfigurationPage(Page[ConfigurationItem]):
@@ -178,7 +178,7 @@ class ConfigurationQuery(PageQuery):
     )
 
 
-class NewMeasurement(Given):
+class NewMeasurement(RequestModel):
     """A repetition of a configuration with a number of I/O nodes."""
 
     command: Command
@@ -198,14 +198,14 @@ class NewMeasurement(Given):
     note: _Line | None = None
 
 
-class NewMeasurements(Given):
+class NewMeasurements(RequestModel):
     """Measurements of a system."""
 
     system: SystemName
     measurements: list[NewMeasurement] = Field(min_length=1, max_length=_MOST_ROWS)
 
 
-class MeasurementFile(Given):
+class MeasurementFile(RequestModel):
     """Facts about measurements that their file does not contain."""
 
     system: SystemName
@@ -287,7 +287,7 @@ class CurveItem(BaseModel):
     cells: list[CurveCell]
 
 
-class NewCell(Given):
+class NewCell(RequestModel):
     """The repetitions with one number of I/O nodes."""
 
     io_nodes: RanWith
@@ -322,7 +322,7 @@ def _at_most_storable(curves: list[NewCurve]) -> list[NewCurve]:
     return curves
 
 
-class NewCurves(Given):
+class NewCurves(RequestModel):
     """Curves of a system."""
 
     system: SystemName
@@ -395,7 +395,7 @@ class CoverageQuery(PageOfSystem):
     stale_after_s: _StaleAfter = STALE_AFTER_S
 
 
-class CoverageAsked(Given):
+class CoverageAsked(RequestModel):
     """A question for the cells of configurations with numbers of I/O nodes."""
 
     system: SystemName

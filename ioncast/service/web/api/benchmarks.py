@@ -42,7 +42,7 @@ from ioncast.service.web.api.benchmark_values import (
     CurveItem,
     CurvePage,
     CurveQuery,
-    MeasuredOn,
+    MeasuredOnAnswer,
     MeasurementFile,
     MeasurementItem,
     MeasurementPage,
@@ -392,7 +392,7 @@ def _named(config: IorConfig) -> dict[str, Any]:
 
 
 def _configuration(row: listing.StoredConfiguration) -> ConfigurationItem:
-    measured = [MeasuredOn.model_validate(one, from_attributes=True) for one in row.measured]
+    measured = [MeasuredOnAnswer.model_validate(one, from_attributes=True) for one in row.measured]
     return ConfigurationItem(id=row.id, **_named(row.config), measured=measured)
 
 

@@ -16,14 +16,14 @@ from ioncast.service.web.api.outcomes import OutcomeAnswer
 from ioncast.service.web.api.traces import DecisionItem
 from ioncast.service.web.http.fields import IMPLAUSIBLE, SystemName
 from ioncast.service.web.http.framework import operation
-from ioncast.service.web.http.given import Given
+from ioncast.service.web.http.given import RequestModel
 
 jobs = Blueprint("jobs", __name__)
 
 MOST_ENTRIES = 20
 
 
-class JobQuery(Given):
+class JobQuery(RequestModel):
     """The part of the entries of a job that is asked for."""
 
     system: SystemName | None = Field(None, description="Only this system; by default all.")

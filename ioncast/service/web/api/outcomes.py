@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 from benchdb.store.accepted_values import stored_time
 from benchdb.store.database import transaction
 from ioncast.service.context import service
-from ioncast.service.decide.prepared import Summary
+from ioncast.service.decide.prepared import StoredSummary
 from ioncast.service.monitoring.decision_errors import COUNTED
 from ioncast.service.store import outcomes as stored_outcomes
 from ioncast.service.store.revisions import newest
-from ioncast.service.web.api.traces import Trace, add_insights, store_trace
+from ioncast.service.web.api.traces import RunFacts, add_insights, store_trace
 from ioncast.service.web.http.fields import (
     IMPLAUSIBLE,
     Bandwidth,
@@ -30,7 +30,7 @@ from ioncast.service.web.http.fields import (
     UserName,
 )
 from ioncast.service.web.http.framework import operation
-from ioncast.service.web.http.given import Given
+from ioncast.service.web.http.given import RequestModel
 from ioncast.service.web.http.lists import Page, PageQuery, cut
 from ioncast.service.web.http.uploads import MOST_LOGS, content_of, uploaded
 from ioncast.service.web.http.writers import Note, writing
@@ -61,7 +61,7 @@ JobStart = Annotated[
 RanBy = Annotated[DecisionId, Field(description="The id of the job's decision, if it is known.")]
 
 
-class Outcome(Given):
+class OutcomeReport(RequestModel):
     """The bandwidth that a job got."""
 
     system: SystemName
@@ -74,7 +74,7 @@ class Outcome(Given):
     decision_id: RanBy | None = None
 
 
-class OutcomeOfLog(Given):
+class OutcomeOfLog(RequestModel):
     """Facts about a run that its log does not contain."""
 
     system: SystemName
@@ -110,7 +110,7 @@ class OutcomeAnswer(BaseModel):
     reported_at: str
 
 
-class JoinedOutcome(OutcomeAnswer):
+class OutcomeWithDecision(OutcomeAnswer):
     """An outcome with its decision and the expected bandwidth."""
 
     application_id: int | None
@@ -127,7 +127,7 @@ class JoinedOutcome(OutcomeAnswer):
     )
 
 
-class OutcomePage(Page[JoinedOutcome]):
+class OutcomePage(Page[OutcomeWithDecision]):
     """Outcomes in the order of their ids."""
 
 
@@ -251,7 +251,7 @@ class ValidationAnswer(BaseModel):
     )
 
 
-class ValidationQuery(Given):
+class ValidationQuery(RequestModel):
     """A system; by default all."""
 
     system: SystemName | None = None
@@ -267,7 +267,7 @@ class AccuracyQuery(PageQuery):
 @operation(
     "Report the bandwidth that a job got",
     role="scheduler",
-    body=Outcome,
+    body=OutcomeReport,
     form=OutcomeOfLog,
     files={
         "log": "The run's Darshan log, or the logs of its processes; the run joins the history of"
@@ -277,7 +277,7 @@ class AccuracyQuery(PageQuery):
     answers={200: OutcomeAnswer, 201: OutcomeAnswer},
     also=(404, 409, 413, 503),
 )
-def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[OutcomeAnswer, int]:
+def put_outcome(body: OutcomeReport | None, form: OutcomeOfLog | None) -> tuple[OutcomeAnswer, int]:
     """Store a job's bandwidth with its decision. 200 if it was reported before.
 
     Job ids come again: after a requeue, and when the scheduler counts from 1 again. So an outcome
@@ -297,8 +297,8 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
                 where=named([upload.name for upload in uploads]),
                 remedy="send bandwidth_mib_s",
             )
-        told = Trace(**form.model_dump(exclude={"started", "decision_id", "bandwidth_mib_s"}))
-        outcome = Outcome(
+        told = RunFacts(**form.model_dump(exclude={"started", "decision_id", "bandwidth_mib_s"}))
+        outcome = OutcomeReport(
             **form.model_dump(include={"system", "job_id", "started", "io_nodes", "decision_id"}),
             bandwidth_mib_s=observed,
         )
@@ -365,7 +365,7 @@ def validation_of_applications(query: AccuracyQuery) -> AccuracyPage:
     return _accuracy(rows, query.after or 0, query.limit)
 
 
-def _summary(name: str) -> Summary:
+def _summary(name: str) -> StoredSummary:
     found = service().prepared.summaries.get(name)
     if found is None:
         raise BusyError("the keeper has not counted the outcomes yet")
@@ -386,7 +386,7 @@ def _accuracy(
 
 
 def _stored(
-    connection: Connection, note: Note, outcome: Outcome, run_id: int | None
+    connection: Connection, note: Note, outcome: OutcomeReport, run_id: int | None
 ) -> tuple[OutcomeAnswer, int]:
     before = newest(connection)
     found, new = stored_outcomes.store_outcome(connection, **outcome.model_dump(), run_id=run_id)
@@ -395,10 +395,10 @@ def _stored(
     return OutcomeAnswer.model_validate(found, from_attributes=True), 201 if new else 200
 
 
-def _joined(row: stored_outcomes.JoinedOutcome) -> JoinedOutcome:
+def _joined(row: stored_outcomes.JoinedOutcome) -> OutcomeWithDecision:
     decision = row.decision
     curve = {point[0]: point[1] for point in decision.curve} if decision else {}
-    return JoinedOutcome(
+    return OutcomeWithDecision(
         **vars(row.outcome),
         application_id=row.application.id if row.application else None,
         pattern=row.pattern,

@@ -11,15 +11,15 @@ from ioncast.service.context import service
 from ioncast.service.settings import Settings
 from ioncast.service.web.http.fields import TEXT, NodesOfLog, SystemName
 from ioncast.service.web.http.framework import operation
-from ioncast.service.web.http.given import JSON, Given, checked_json
+from ioncast.service.web.http.given import JSON, RequestModel, checked_json
 from ioncast.service.web.http.uploads import MOST_LOGS, place, uploaded
 from ioncast.service.web.sandbox.tasks import MOST_PHASES, Place, predict_job, predict_logs
 from ioncast.service.web.sandbox.uploaded_logs import Upload
 from ioncast_base.kinds import Api, FileAccess, Fsync, Operation, Order, Spatiality
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
 from ioncast_base.quantities import Bytes, PredictedIoNodes, Whole
-from predictor.curve.asking import Asked
-from predictor.curve.prediction import Policy
+from predictor.curve.asking import PredictionRequest
+from predictor.curve.prediction import DecisionRules
 
 predictions = Blueprint("predictions", __name__)
 
@@ -43,7 +43,7 @@ _Numbers = Annotated[
 ]
 
 
-class PartRecord(Given):
+class PartRecord(RequestModel):
     """The requests of one size in a phase."""
 
     request_bytes: float | None = Field(None, description="Bytes per request.")
@@ -51,7 +51,7 @@ class PartRecord(Given):
     bytes: _Positive
 
 
-class PeriodRecord(Given):
+class PeriodRecord(RequestModel):
     """How a phase repeats."""
 
     times: _Positive = Field(description="How often the same I/O happens.")
@@ -59,7 +59,7 @@ class PeriodRecord(Given):
     pause_seconds: _Time = Field(description="Seconds from one end to the next start.")
 
 
-class PhaseRecord(Given):
+class PhaseRecord(RequestModel):
     """A phase, as `ioncast phases --format json` prints it."""
 
     job: Annotated[Whole, Field(ge=-(2**63), lt=2**63)] | Annotated[str, Field(max_length=200)] = (
@@ -134,7 +134,7 @@ class PhaseRecord(Given):
     )
 
 
-class PredictionFields(Given):
+class PredictionFields(RequestModel):
     """A question for a prediction."""
 
     system: SystemName
@@ -168,7 +168,7 @@ class PredictionFields(Given):
         " default.",
     )
 
-    def asked(self, io_nodes: tuple[int, ...] | None, settings: Settings) -> Asked:
+    def asked(self, io_nodes: tuple[int, ...] | None, settings: Settings) -> PredictionRequest:
         """Complete the question with the site's settings."""
         tolerance, confidence, default = self.tolerance, self.min_confidence, self.default
         if tolerance is None:
@@ -177,13 +177,13 @@ class PredictionFields(Given):
             confidence = settings.min_confidence_of(self.system)
         if default is None:
             default = settings.default_of(self.system)
-        return Asked(
+        return PredictionRequest(
             system=self.system,
             nodes=self.nodes,
             io_nodes=io_nodes,
             ran_with=self.ran_with,
             engine=self.engine,
-            policy=Policy(tolerance, self.available, default, confidence),
+            policy=DecisionRules(tolerance, self.available, default, confidence),
         )
 
 
@@ -355,7 +355,7 @@ def _predicted_from_phases(database: Place, text: bytes, settings: Settings) -> 
     return _written(predict_job(database, records, asked))
 
 
-def _predicted_from_logs(database: Place, uploads: list[Upload], asked: Asked) -> bytes:
+def _predicted_from_logs(database: Place, uploads: list[Upload], asked: PredictionRequest) -> bytes:
     return _written(predict_logs(database, uploads, asked))
 
 

@@ -26,7 +26,7 @@ from ioncast.service.store.decisions import DecisionRow, decision, decisions
 from ioncast.service.store.deleting_belongings import belongings_of_run, delete_some
 from ioncast.service.store.revisions import newest
 from ioncast.service.store.run_insights import NewInsights, store_insights
-from ioncast.service.store.runs import NewRun, Run, run_of, runs_of, store_run
+from ioncast.service.store.runs import NewRun, StoredRun, run_of, runs_of, store_run
 from ioncast.service.web.http.fields import (
     TEXT,
     DecisionId,
@@ -39,7 +39,7 @@ from ioncast.service.web.http.fields import (
     UserName,
 )
 from ioncast.service.web.http.framework import operation
-from ioncast.service.web.http.given import Given
+from ioncast.service.web.http.given import RequestModel
 from ioncast.service.web.http.lists import Limit, Page, PageQuery, cut, neighbours, same_list
 from ioncast.service.web.http.uploads import (
     MOST_LOGS,
@@ -63,7 +63,7 @@ _LOG = logging.getLogger("ioncast.service")
 _SHOWN = 20
 
 
-class Trace(Given):
+class RunFacts(RequestModel):
     """Facts about a run that its log does not contain."""
 
     system: SystemName
@@ -195,7 +195,7 @@ class ApplicationAnswer(ApplicationItem):
     outcomes: str = Field(description="The address of its outcomes.")
 
 
-class ApplicationQuery(Given):
+class ApplicationQuery(RequestModel):
     """A part of the list of applications."""
 
     system: SystemName | None = None
@@ -237,13 +237,13 @@ class DecisionQuery(PageQuery):
 @operation(
     "Add a run to the history",
     role="scheduler",
-    form=Trace,
+    form=RunFacts,
     files={"log": "The run's Darshan log, or the logs of its processes."},
     many_files=MOST_LOGS,
     answers={200: TraceAnswer, 201: TraceAnswer},
     also=(409, 413, 503),
 )
-def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
+def put_trace(form: RunFacts) -> tuple[TraceAnswer, int]:
     """Read the Darshan logs of a run and add its phases to the history of its application.
 
     A program without MPI writes a log for each process: send all of them in one request, each as a
@@ -288,8 +288,8 @@ def store_trace(
     note: Note,
     uploads: Sequence[Upload],
     content: TraceContent,
-    told: Trace,
-) -> tuple[Run, bool]:
+    told: RunFacts,
+) -> tuple[StoredRun, bool]:
     """Add a run to the history of its application (see `ioncast.service.store.runs.store_run`)."""
     named = job_nodes(None, content.nodes)
     run = NewRun(
@@ -315,7 +315,7 @@ def store_trace(
 
 
 def add_insights(
-    run: Run,
+    run: StoredRun,
     uploads: Sequence[Upload],
     of_job: NodeCount | None,
     made: NewInsights | IoncastError | RuntimeError,
@@ -464,12 +464,12 @@ def _application(summary: ApplicationSummary) -> ApplicationItem:
     return ApplicationItem(**asdict(application), runs=summary.runs, newest=summary.newest)
 
 
-def _runs(rows: list[Run], limit: int, path: str | None = None) -> RunPage:
+def _runs(rows: list[StoredRun], limit: int, path: str | None = None) -> RunPage:
     shown, following = cut(rows, limit, lambda run: run.id, path)
     return RunPage(items=[_item(run) for run in shown], next=following)
 
 
-def _item(run: Run) -> RunItem:
+def _item(run: StoredRun) -> RunItem:
     return RunItem.model_validate(run, from_attributes=True)
 
 

@@ -20,7 +20,7 @@ from ioncast.service.context import service
 from ioncast.service.web.http.access import Role, authorise, limit_client
 from ioncast.service.web.http.given import (
     JSON,
-    Given,
+    RequestModel,
     body_of,
     checked_json,
     checked_query,
@@ -50,7 +50,7 @@ class Operation:
     ----------
     role : str or None
         The role that is needed; None for everybody, even when reading is closed.
-    query, body, form : type of Given or None
+    query, body, form : type of RequestModel or None
         The request's parameters, JSON and multipart fields.
     many_files : int
         The most files that a field may have.
@@ -69,9 +69,9 @@ class Operation:
 
     summary: str
     role: Role | None
-    query: type[Given] | None = None
-    body: type[Given] | None = None
-    form: type[Given] | None = None
+    query: type[RequestModel] | None = None
+    body: type[RequestModel] | None = None
+    form: type[RequestModel] | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     many_files: int = 1
     answers: Mapping[int, type[BaseModel] | str | None] = field(default_factory=dict)
@@ -119,10 +119,10 @@ def operation(
     return decorate
 
 
-def _payload(about: Operation) -> dict[str, Given | bytes | None]:
+def _payload(about: Operation) -> dict[str, RequestModel | bytes | None]:
     """Read the body or the form of a request; the other one is None."""
     known = {JSON: about.body, FORM: about.form}
-    read: dict[str, Given | bytes | None] = {
+    read: dict[str, RequestModel | bytes | None] = {
         name: None for name, model in (("body", about.body), ("form", about.form)) if model
     }
     if about.form is not None and request.mimetype == FORM:

@@ -25,7 +25,7 @@ JSON = "application/json"
 LARGEST_JSON = 4 << 20
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     """A request's values: other fields are errors, so that a misspelled name is noticed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -10,7 +10,7 @@ from flask import request
 from pydantic import BaseModel, Field
 
 from ioncast.service.web.http.fields import SystemName
-from ioncast.service.web.http.given import Given
+from ioncast.service.web.http.given import RequestModel
 from ioncast_base.quantities import Id
 
 _Item = TypeVar("_Item", bound=BaseModel)
@@ -21,7 +21,7 @@ _LARGEST_PAGE = 500
 Limit = Annotated[int, Field(ge=1, le=_LARGEST_PAGE, description="The largest number of items.")]
 
 
-class PageQuery(Given):
+class PageQuery(RequestModel):
     """A part of a list."""
 
     after: Id | None = Field(

@@ -16,7 +16,7 @@ from ioncast.service.store.applications import ApplicationSummary, application
 from ioncast.service.store.decisions import DecisionRow, decisions
 from ioncast.service.store.outcomes import JoinedOutcome, newest_outcomes_of
 from ioncast.service.store.run_insights import Insights
-from ioncast.service.store.runs import Run, run_of, runs_of
+from ioncast.service.store.runs import StoredRun, run_of, runs_of
 from ioncast.service.web.http.uploads import place
 from ioncast.service.web.pages.causes_view import CausesShown, causes_shown
 from ioncast.service.web.pages.figures import runs_figure, timeline_figure
@@ -38,8 +38,8 @@ from ioncast.service.web.results.advised import advice_on
 from ioncast.service.web.sandbox.insight_documents import current_insights
 from ioncast.service.web.sandbox.tasks import predict_job
 from ioncast_base.errors import IoncastError
-from predictor.curve.asking import Asked
-from predictor.curve.prediction import Policy
+from predictor.curve.asking import PredictionRequest
+from predictor.curve.prediction import DecisionRules
 from predictor.model.plausible import is_implausible_beside
 
 _RUNS, _DECISIONS = 20, 10
@@ -60,9 +60,9 @@ class ApplicationShown:
     ----------
     following : int or None
         Id of the run before which the next page begins; None on the last page.
-    run : Run or None
+    run : StoredRun or None
         The run whose phases are shown; None without runs.
-    much_faster : Run or None
+    much_faster : StoredRun or None
         The fastest of `runs` with as many processes as `run`, if it was more than 20 % faster.
     answer : AnswerShown or None
         The scheduler's answer for a job like the newest run; None until it is prepared.
@@ -81,10 +81,10 @@ class ApplicationShown:
     """
 
     summary: ApplicationSummary
-    runs: list[Run]
+    runs: list[StoredRun]
     following: int | None
-    run: Run | None
-    much_faster: Run | None
+    run: StoredRun | None
+    much_faster: StoredRun | None
     decisions: list[DecisionRow]
     outcomes: list[JoinedOutcome]
     answer: AnswerShown | None
@@ -135,7 +135,9 @@ def read_application(
     )
 
 
-def _much_faster(run: Run, runs: Sequence[Run], prediction: PredictionShown | None) -> Run | None:
+def _much_faster(
+    run: StoredRun, runs: Sequence[StoredRun], prediction: PredictionShown | None
+) -> StoredRun | None:
     """The fastest run with as many processes, if a comparison can tell much about this run."""
     points = prediction.points if prediction else curve_of_answer(prepared_answer(run))
     if run.bandwidth_mib_s is None:
@@ -151,7 +153,7 @@ def _much_faster(run: Run, runs: Sequence[Run], prediction: PredictionShown | No
     return fastest if fastest_mib_s > _MUCH_FASTER * run.bandwidth_mib_s else None
 
 
-def _causes(run: Run, stored: Insights | None, problem: str | None) -> CausesShown:
+def _causes(run: StoredRun, stored: Insights | None, problem: str | None) -> CausesShown:
     """Advise on a run, unless nothing can be predicted."""
     checks = stored.checks if stored is not None else None
     phases = list(run.phases)
@@ -164,7 +166,7 @@ def _insights(stored: Insights | None) -> InsightsShown | str:
     return insights_shown(stored.characterisation, stored.checks)
 
 
-def prepared_answer(run: Run) -> dict[str, Any]:
+def prepared_answer(run: StoredRun) -> dict[str, Any]:
     """Find the answer to a scheduler's question for a job like a run."""
     of = run.application
     # Stored values may be larger than a question allows, so they are not checked.
@@ -176,7 +178,7 @@ def prepared_answer(run: Run) -> dict[str, Any]:
 
 
 def _answered(
-    run: Run, runs: Sequence[Run], outcomes: Sequence[JoinedOutcome]
+    run: StoredRun, runs: Sequence[StoredRun], outcomes: Sequence[JoinedOutcome]
 ) -> AnswerShown | None:
     """Answer a scheduler's question for a job like a run; None if nothing is known."""
     record = prepared_answer(run)
@@ -185,7 +187,7 @@ def _answered(
     return answer_shown(record, _measured(runs, outcomes, run.tasks), run.io_nodes)
 
 
-def _predicted(run: Run, measured: Measured) -> tuple[PredictionShown | None, str | None]:
+def _predicted(run: StoredRun, measured: Measured) -> tuple[PredictionShown | None, str | None]:
     """Predict from a run; when that fails, return the reason instead."""
     try:
         record: dict[str, Any] = service().children.run(
@@ -196,13 +198,13 @@ def _predicted(run: Run, measured: Measured) -> tuple[PredictionShown | None, st
     return prediction_shown(record, measured, run.io_nodes), None
 
 
-def _question(run: Run) -> Asked:
+def _question(run: StoredRun) -> PredictionRequest:
     settings, system = service().settings, run.application.system
-    return Asked(
+    return PredictionRequest(
         system=system,
         nodes=run.nodes,
         ran_with=run.io_nodes,
-        policy=Policy(
+        policy=DecisionRules(
             tolerance=settings.tolerance_of(system),
             min_confidence=settings.min_confidence_of(system),
             default=settings.default_of(system),
@@ -210,7 +212,7 @@ def _question(run: Run) -> Asked:
     )
 
 
-def _measured(runs: Sequence[Run], outcomes: Sequence[JoinedOutcome], tasks: int) -> Measured:
+def _measured(runs: Sequence[StoredRun], outcomes: Sequence[JoinedOutcome], tasks: int) -> Measured:
     """Bandwidths with this number of processes; a run that has an outcome counts once."""
     reported = {each.outcome.run_id for each in outcomes}
     pairs = [

@@ -16,7 +16,7 @@ from ioncast.insights.tables.recorded import from_records
 from ioncast.service.context import service
 from ioncast.service.store.applications import Application
 from ioncast.service.store.run_insights import Insights
-from ioncast.service.store.runs import Run, run_of
+from ioncast.service.store.runs import StoredRun, run_of
 from ioncast.service.web.pages.application import prepared_answer
 from ioncast.service.web.pages.figures import bandwidths_figure, timelines_figure
 from ioncast.service.web.pages.insights_view import (
@@ -126,7 +126,7 @@ class RunsCompared:
 
     Attributes
     ----------
-    runs : tuple of (Run, Run)
+    runs : tuple of (Run, StoredRun)
         The runs; the second one is compared with the first one.
     headline : str
         A sentence about their bandwidths, and one more if any is implausible.
@@ -137,7 +137,7 @@ class RunsCompared:
     """
 
     application: Application
-    runs: tuple[Run, Run]
+    runs: tuple[StoredRun, StoredRun]
     headline: str
     implausible: tuple[bool, bool]
     properties: list[PropertyRow]
@@ -161,7 +161,9 @@ def read_comparison(application_id: int, run_id: int | None, other_id: int | Non
     return compared_runs((first, second), stored)
 
 
-def compared_runs(runs: tuple[Run, Run], stored: Sequence[Insights | None]) -> RunsCompared:
+def compared_runs(
+    runs: tuple[StoredRun, StoredRun], stored: Sequence[Insights | None]
+) -> RunsCompared:
     """Compare two runs of an application, with the insights into each if they are stored."""
     first, second = (phase_rows(run.phases) for run in runs)
     kinds = list(_kinds(runs))
@@ -201,7 +203,7 @@ def _headline(first_mib_s: float | None, second_mib_s: float | None) -> str:
     )
 
 
-def _is_implausible(run: Run) -> bool:
+def _is_implausible(run: StoredRun) -> bool:
     """Judge the bandwidth of a run beside the prepared answer for a job like it."""
     if run.bandwidth_mib_s is None:
         return False
@@ -223,7 +225,10 @@ _Value = float | None
 
 
 def _property(
-    runs: Sequence[Run], name: str, value: Callable[[Run], _Value], text: Callable[[Any], str]
+    runs: Sequence[StoredRun],
+    name: str,
+    value: Callable[[StoredRun], _Value],
+    text: Callable[[Any], str],
 ) -> PropertyRow:
     first, second = (value(run) for run in runs)
     texts = ["unknown" if each is None else text(each) for each in (first, second)]
@@ -240,7 +245,7 @@ def _io_seconds(phases: Sequence[dict[str, Any]]) -> float | None:
     return sum(phase["time"] for phase in phases) or None
 
 
-_PROPERTIES: tuple[tuple[str, Callable[[Run], _Value], Callable[[Any], str]], ...] = (
+_PROPERTIES: tuple[tuple[str, Callable[[StoredRun], _Value], Callable[[Any], str]], ...] = (
     ("Processes", lambda run: run.tasks, "{:,}".format),
     ("Compute nodes", lambda run: run.nodes, "{:,}".format),
     ("I/O nodes", lambda run: run.io_nodes, in_words),
@@ -250,7 +255,7 @@ _PROPERTIES: tuple[tuple[str, Callable[[Run], _Value], Callable[[Any], str]], ..
 )
 
 
-def _kinds(runs: Sequence[Run]) -> Iterator[KindRow]:
+def _kinds(runs: Sequence[StoredRun]) -> Iterator[KindRow]:
     """Compare each kind of I/O, after the whole run."""
     by_kind: tuple[dict[str, list[dict[str, Any]]], ...] = ({}, {})
     for found, run in zip(by_kind, runs, strict=True):

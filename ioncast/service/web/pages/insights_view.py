@@ -16,7 +16,7 @@ from ioncast.insights.findings.text import (
     details_of,
 )
 from ioncast.insights.tables.recorded import rows_of
-from ioncast.insights.tables.values import Row
+from ioncast.insights.tables.values import Characteristic
 from ioncast_base.wording import counted, in_digits, listed
 
 
@@ -116,7 +116,7 @@ def _tables(records: Iterable[Mapping[str, Any]]) -> Iterator[TableShown]:
             yield TableShown(record["name"].capitalize(), shown)
 
 
-def _row(row: Row) -> tuple[str, ...]:
+def _row(row: Characteristic) -> tuple[str, ...]:
     share = f"{share_text(row)} of {row.of}" if row.share is not None else ""
     note = row.note if row.value is not None else ""
     return layer_text(row.layer), row.characteristic, value_text(row), share, note

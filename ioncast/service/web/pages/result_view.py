@@ -9,20 +9,20 @@ from typing import Any
 from ioncast.service.web.pages.causes_view import CausesShown, causes_shown
 from ioncast.service.web.pages.insights_view import InsightsShown, insights_shown
 from ioncast.service.web.pages.prediction_view import PredictionShown, prediction_shown
-from ioncast.service.web.results.result import Result
+from ioncast.service.web.results.result import UploadResult
 
 
 @dataclass(frozen=True)
 class ResultShown:
     """A result in words, rows and figures."""
 
-    result: Result
+    result: UploadResult
     prediction: PredictionShown
     causes: CausesShown
     insights: InsightsShown | str
 
 
-def result_shown(result: Result) -> ResultShown:
+def result_shown(result: UploadResult) -> ResultShown:
     """Arrange a result for its page, which depends on nothing else."""
     run, insights = result.prediction["earlier_run"], result.insights
     measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}

@@ -14,7 +14,7 @@ _SPACE = 5.0
 
 
 @dataclass(frozen=True)
-class Mark:
+class DrawnCell:
     """A measured cell in the drawing: its place in pixels, and whether it is the best."""
 
     x: float
@@ -37,7 +37,7 @@ class SmallCurve:
 
     row: CoverageRow
     best: Cell | None
-    marks: tuple[Mark, ...]
+    marks: tuple[DrawnCell, ...]
     line: str
     said: str
 
@@ -49,7 +49,7 @@ def small_curve(row: CoverageRow) -> SmallCurve:
         return SmallCurve(row, None, (), "", "not measured")
     step = (WIDTH - 2 * _SPACE) / max(len(row.cells) - 1, 1)
     marks = tuple(
-        Mark(
+        DrawnCell(
             x=round(_SPACE + step * place, 1),
             y=round(HEIGHT - _SPACE - (HEIGHT - 2 * _SPACE) * cell.mean_mib_s / best.mean_mib_s, 1),
             is_best=cell is best,

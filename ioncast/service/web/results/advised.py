@@ -13,7 +13,7 @@ from ioncast.service.web.sandbox.child import TooMuchWorkError
 from ioncast.service.web.sandbox.insight_documents import hints_from
 from ioncast_base.errors import IoncastError
 from ioncast_base.wording import counted
-from predictor.curve.asking import Asked
+from predictor.curve.asking import PredictionRequest
 from predictor.what_if.attempts import Hints
 
 # Advice on 166 genuine logs takes 0.08 s on average and at most 1 s. A page does not wait a minute
@@ -22,7 +22,7 @@ _ADVICE_S = 10
 
 
 def advice_on(
-    phases: Sequence[Mapping[str, Any]], checks: Mapping[str, Any] | None, asked: Asked
+    phases: Sequence[Mapping[str, Any]], checks: Mapping[str, Any] | None, asked: PredictionRequest
 ) -> dict[str, Any] | str:
     """Advise on a run in a process of its own.
 

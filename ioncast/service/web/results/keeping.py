@@ -16,7 +16,7 @@ from ioncast.service.store.kept_results import (
     kept_result,
 )
 from ioncast.service.web.http.problems import RequestError
-from ioncast.service.web.results.result import Result, of_values, to_document
+from ioncast.service.web.results.result import UploadResult, of_values, to_document
 from ioncast.service.web.results.sealing import LIFE, seal, unseal
 from ioncast.service.web.results.service_key import service_key
 from ioncast_base.errors import BusyError, UnknownNameError
@@ -45,12 +45,12 @@ class Offer:
 class Kept:
     """A kept result, the secret of its address, and the time when it expires in ISO 8601."""
 
-    result: Result
+    result: UploadResult
     secret: str
     expires_at: str
 
 
-def offer_to_keep(result: Result) -> Offer | None:
+def offer_to_keep(result: UploadResult) -> Offer | None:
     """Offer to keep a result, which stores nothing; None if the site keeps no results."""
     settings = service().settings
     if settings.keeping == "off":

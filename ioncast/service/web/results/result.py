@@ -26,7 +26,7 @@ _UNSHOWN = {"uid", "mounts"}
 
 
 @dataclass(frozen=True)
-class Result:
+class UploadResult:
     """Everything that the page of an upload shows, as values that JSON keeps.
 
     Attributes
@@ -55,23 +55,23 @@ class Result:
     advice: dict[str, Any] | str
 
 
-def to_document(result: Result) -> str:
+def to_document(result: UploadResult) -> str:
     """Write a result as JSON."""
     return json.dumps(asdict(result), separators=(",", ":"))
 
 
-def of_values(values: dict[str, Any]) -> Result:
+def of_values(values: dict[str, Any]) -> UploadResult:
     """Make a result from the values that `to_document` wrote."""
-    names = {field.name for field in fields(Result)}
+    names = {field.name for field in fields(UploadResult)}
     if values["version"] != VERSION or values.keys() != names:
         raise InputError(
             "the result is from another version of ioncast, so it cannot be shown",
             remedy="send the log again",
         )
-    return Result(**values)
+    return UploadResult(**values)
 
 
-def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> Result:
+def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> UploadResult:
     """Predict from the logs of a run, and make insights into it; nothing is stored.
 
     Raises
@@ -87,7 +87,7 @@ def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> Resul
     )
     if isinstance(prediction, Exception):
         raise prediction
-    return Result(
+    return UploadResult(
         version=VERSION,
         name=named([upload.name for upload in uploads]),
         made_at=in_utc(datetime.now(timezone.utc)),

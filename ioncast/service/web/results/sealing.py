@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
-from ioncast.service.web.results.result import Result, of_values
+from ioncast.service.web.results.result import UploadResult, of_values
 from ioncast_base.errors import InputError
 
 LIFE = timedelta(days=1)
@@ -25,10 +25,10 @@ class Unsealed(NamedTuple):
     """A result, and the secret part of the address at which it is kept."""
 
     secret: str
-    result: Result
+    result: UploadResult
 
 
-def seal(key: bytes, result: Result) -> str:
+def seal(key: bytes, result: UploadResult) -> str:
     """Compress and sign a result, together with the secret of its address.
 
     The secret is drawn here, so that pressing the button twice keeps one result at one address.

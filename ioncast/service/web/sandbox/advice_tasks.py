@@ -13,7 +13,7 @@ from ioncast.service.web.sandbox.reading_insights import insights_of_run
 from ioncast.service.web.sandbox.tasks import Place, extracted, frontend, phases_of, predicted
 from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast_base.errors import IoncastError
-from predictor.curve.asking import Asked
+from predictor.curve.asking import PredictionRequest
 from predictor.what_if.advice_formats import to_json
 from predictor.what_if.advising import advise
 from predictor.what_if.attempts import Hints
@@ -23,7 +23,7 @@ from summario.phases.values import Extraction
 def advise_logs(
     place: Place,
     uploads: Sequence[Upload],
-    asked: Asked,
+    asked: PredictionRequest,
     thresholds: Thresholds,
     buffer_bytes: int | None = None,
 ) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def advise_logs(
 
 
 def advise_job(
-    place: Place, records: Sequence[Mapping[str, Any]], hints: Hints, asked: Asked
+    place: Place, records: Sequence[Mapping[str, Any]], hints: Hints, asked: PredictionRequest
 ) -> dict[str, Any]:
     """Advise on phases, as `advise_logs` does on logs."""
     return to_json(advise(frontend(place), asked, phases_of(records), hints))
@@ -45,7 +45,7 @@ def read_upload(
     seconds: Sequence[int],
     place: Place,
     uploads: Sequence[Upload],
-    asked: Asked,
+    asked: PredictionRequest,
     thresholds: Thresholds,
 ) -> Iterator[Any]:
     """Predict from the logs of a run, make insights into it, and advise; yield each as a part.

@@ -21,7 +21,7 @@ from ioncast.service.web.sandbox._fork_server import (
     RAISED,
     TOO_LARGE,
 )
-from ioncast.service.web.sandbox.fork_client import Asked, ForkServer
+from ioncast.service.web.sandbox.fork_client import ForkServer, SentRequest
 from ioncast_base.errors import BusyError, InputError
 
 _T = TypeVar("_T")
@@ -147,14 +147,14 @@ class Children:
             failure = _failure(report, failed)
         return [*parts, *[failure] * (len(seconds) - len(parts))]
 
-    def _ask(self, limits: ChildLimits, task: int, result: int) -> Asked:
+    def _ask(self, limits: ChildLimits, task: int, result: int) -> SentRequest:
         try:
             return self._forks.ask(asdict(limits), task, result)
         except OSError as error:
             raise BusyError("the process that reads uploads does not start") from error
 
 
-def _answer(asked: Asked, limits: ChildLimits) -> bytes:
+def _answer(asked: SentRequest, limits: ChildLimits) -> bytes:
     """Wait until the task has ended; the answer is empty if the server crashed."""
     poll = select.poll()
     poll.register(asked.reply, select.POLLIN)

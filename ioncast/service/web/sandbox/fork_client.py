@@ -19,7 +19,7 @@ _END_IS_SEEN_MS = 100
 
 
 @dataclass(frozen=True)
-class Asked:
+class SentRequest:
     """A request that was sent.
 
     Attributes
@@ -62,7 +62,7 @@ class ForkServer:
         self._socket: socket.socket | None = None
         self._owner = os.getpid()
 
-    def ask(self, request: Mapping[str, object], *descriptors: int) -> Asked:
+    def ask(self, request: Mapping[str, object], *descriptors: int) -> SentRequest:
         """Send a request as a JSON object, with open files; the answer's file is the last one."""
         message = [json.dumps(request).encode()]
         read_end, write_end = os.pipe()
@@ -80,7 +80,7 @@ class ForkServer:
             raise
         finally:
             os.close(write_end)
-        return Asked(os.fdopen(read_end, "rb"), server, connection)
+        return SentRequest(os.fdopen(read_end, "rb"), server, connection)
 
     def forget(self, server: subprocess.Popen[bytes]) -> None:
         """Send nothing more to a server that is ending; the next request starts another."""

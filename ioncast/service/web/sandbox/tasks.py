@@ -21,7 +21,7 @@ from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast_base.errors import DamagedLogError, InputError
 from ioncast_base.limits import LARGEST_COUNT
 from ioncast_base.times import in_utc
-from predictor.curve.asking import Asked, Frontend, ask
+from predictor.curve.asking import PredictionContext, PredictionRequest, ask
 from predictor.curve.composing import observed_mib_s
 from predictor.curve.explanation import explain
 from predictor.curve.prediction_formats import to_json
@@ -98,17 +98,21 @@ def trace_content(run: Run) -> TraceContent:
     )
 
 
-def predict_logs(place: Place, uploads: Sequence[Upload], asked: Asked) -> dict[str, Any]:
+def predict_logs(
+    place: Place, uploads: Sequence[Upload], asked: PredictionRequest
+) -> dict[str, Any]:
     """Predict from the logs of a run, as `ioncast predict --format json --explain`."""
     return predicted(place, extracted(run_of_uploads(uploads, _MODULES)), asked)
 
 
-def predict_job(place: Place, records: Sequence[Mapping[str, Any]], asked: Asked) -> dict[str, Any]:
+def predict_job(
+    place: Place, records: Sequence[Mapping[str, Any]], asked: PredictionRequest
+) -> dict[str, Any]:
     """Predict from phases, as `predict_logs` does from logs."""
     return predicted(place, phases_of(records), asked)
 
 
-def predicted(place: Place, found: Extraction, asked: Asked) -> dict[str, Any]:
+def predicted(place: Place, found: Extraction, asked: PredictionRequest) -> dict[str, Any]:
     """Predict as `ioncast predict --format json --explain`."""
     prediction = ask(frontend(place), asked, found)
     return {**to_json(prediction), "explanation": explain(prediction)}
@@ -194,9 +198,9 @@ def _phase(index: int, record: Mapping[str, Any]) -> Phase:
         raise
 
 
-def frontend(place: Place) -> Frontend:
+def frontend(place: Place) -> PredictionContext:
     """Make the frontend for predictions of the service, whose answers do not name the database."""
-    return Frontend(
+    return PredictionContext(
         transaction=place.transaction,
         choose_engine="choose with `engine`",
         import_first="send measurements first",

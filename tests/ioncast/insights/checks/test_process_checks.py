@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from experiments.applications.darshan_writer import Dxt, Heatmap
-from ioncast.insights.checks.values import Allocation, Applied, Checked, Thresholds
+from ioncast.insights.checks.values import Applied, Checked, IoNodesOfRun, Thresholds
 from tests.support.checking import check_log, check_records
 from tests.support.log_bytes import (
     Component,
@@ -645,9 +645,9 @@ def test_an_allocation_unlike_the_decision(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.darshan", [large()], nprocs=4)
     unasked = check_log(path)
     assert "I01" not in codes(unasked) | unasked.unknown.keys()
-    other = check_log(path, allocation=Allocation(2, 8, 100.0, 400.0))
+    other = check_log(path, allocation=IoNodesOfRun(2, 8, 100.0, 400.0))
     assert "I01" in codes(other)
-    same = check_log(path, allocation=Allocation(8, 8, 400.0, 400.0))
+    same = check_log(path, allocation=IoNodesOfRun(8, 8, 400.0, 400.0))
     assert "I01" not in codes(same) | same.unknown.keys()
 
 

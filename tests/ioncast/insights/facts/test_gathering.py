@@ -17,7 +17,7 @@ from ioncast.insights.facts.values import Facts, Ints, share, total
 from ioncast_base.errors import DamagedLogError
 from ioncast_base.kinds import APIS
 from summario.reading.header import Header
-from summario.reading.job import Job
+from summario.reading.job import DarshanJob
 from summario.reading.layouts import layout_of, newest_version
 from summario.reading.log import DarshanLog, read_log
 from summario.reading.records import Records
@@ -305,7 +305,7 @@ def _records(version: int, **counters: int) -> Records:
 
 def _log_of(records: dict[str, Records], start: float) -> DarshanLog:
     template = read_log(FIXTURES / "single-a.darshan", modules=())
-    job = Job(id=1, uid=1, nprocs=4, start_seconds=start, end_seconds=9.0, executable="a")
+    job = DarshanJob(id=1, uid=1, nprocs=4, start_seconds=start, end_seconds=9.0, executable="a")
     header: Header = template.header
     return DarshanLog("a.darshan", job, records, {}, {77: "/data/a"}, header, ())
 

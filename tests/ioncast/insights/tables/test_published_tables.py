@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ioncast.insights.tables.histograms_table import BINS
-from ioncast.insights.tables.values import Row
+from ioncast.insights.tables.values import Characteristic
 from tests.ioncast.insights.published_logs import (
     CHOMBO_SIZES,
     CHOMBO_STRIDES,
@@ -23,7 +23,7 @@ from tests.ioncast.insights.published_logs import (
 from tests.ioncast.insights.tables.reading import characterisation, rows_of
 
 
-def percent(row: Row, digits: int) -> float:
+def percent(row: Characteristic, digits: int) -> float:
     assert row.share is not None
     return round(100 * row.share, digits)
 

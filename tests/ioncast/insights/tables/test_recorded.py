@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ioncast.insights.comparison.comparing import Cell, ComparedTable, compare
+from ioncast.insights.comparison.comparing import ComparedTable, ComparedValue, compare
 from ioncast.insights.comparison.in_words import largest_differences
 from ioncast.insights.comparison.shown import shown_rows
 from ioncast.insights.tables.characterising import Characterisation, to_record
@@ -38,7 +38,7 @@ def cells_of(tables: tuple[ComparedTable, ...]) -> dict[tuple[str, ...], tuple[A
     }
 
 
-def of_cell(cell: Cell) -> tuple[Any, ...] | None:
+def of_cell(cell: ComparedValue) -> tuple[Any, ...] | None:
     if cell.row is None:
         return None
     share = None if cell.row.share is None else pytest.approx(cell.row.share)

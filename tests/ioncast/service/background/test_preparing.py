@@ -17,11 +17,11 @@ from experiments.datasets import DataSet, read
 from experiments.shipped import TESTBED
 from ioncast.service.background import preparing
 from ioncast.service.background.deciding_ahead import Decided, decide_all
-from ioncast.service.background.preparing import Job, KnownSystems, Preparing
-from ioncast.service.decide.prepared import Untried, Wanted
+from ioncast.service.background.preparing import JobPhases, KnownSystems, Preparing
+from ioncast.service.decide.prepared import Untried, WantedSize
 from ioncast.service.settings import Settings
 from ioncast.service.store.outcomes import JoinedOutcome
-from predictor.curve.prediction import EarlierRun, Policy, Prediction
+from predictor.curve.prediction import DecisionRules, EarlierRun, Prediction
 from predictor.matching.same_application import scaled
 from summario.phases.values import Phase
 
@@ -48,8 +48,8 @@ def connection(testbed: DataSet, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def decided(systems: KnownSystems, connection: Connection, phases: Sequence[Phase]) -> Decided:
-    job = Job(tuple(phases), 8)
-    return systems.decided(connection, "testbed", job, job, [], Policy(), 0.0)
+    job = JobPhases(tuple(phases), 8)
+    return systems.decided(connection, "testbed", job, job, [], DecisionRules(), 0.0)
 
 
 def test_runs_of_another_size_teach_as_far_as_their_errors_are_shared(
@@ -58,10 +58,10 @@ def test_runs_of_another_size_teach_as_far_as_their_errors_are_shared(
     """HACC-IO ran at a third of what is expected, and a job has twice its processes."""
     systems = KnownSystems()
     phases = next(tuple(p) for log, p in testbed.phases.items() if log.application == "hacc-io")
-    ran, larger = Job(phases, 8), Job(tuple(scaled(phases, 2 * phases[0].processes)), 8)
+    ran, larger = JobPhases(phases, 8), JobPhases(tuple(scaled(phases, 2 * phases[0].processes)), 8)
 
-    def expected(job: Job, of: Job, runs: Sequence[EarlierRun]) -> dict[int, float]:
-        found = systems.decided(connection, "testbed", job, of, runs, Policy())
+    def expected(job: JobPhases, of: JobPhases, runs: Sequence[EarlierRun]) -> dict[int, float]:
+        found = systems.decided(connection, "testbed", job, of, runs, DecisionRules())
         points = [json.loads(f"{{{point}}}") for point in found.points]
         return {point["io_nodes"]: point["expected_mib_s"] for point in points}
 
@@ -133,7 +133,7 @@ def test_a_size_that_never_ran_is_not_worth_trying(
 
     monkeypatch.setattr(preparing, "decide_all", decided)
     with opened_database(filled_location) as database, transaction(database) as connection:
-        asked = Preparing(connection, settings, KnownSystems(), {1: [Wanted(1, 128, 8)]})
+        asked = Preparing(connection, settings, KnownSystems(), {1: [WantedSize(1, 128, 8)]})
         prepared = asked.prepare(1)
         sizes = {group.tasks for entry in prepared.entries.values() for group in entry}
     assert sizes == {16, 128}

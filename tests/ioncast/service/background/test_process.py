@@ -33,7 +33,7 @@ from ioncast.service.background import process as keeper
 from ioncast.service.background.preparing import Prepared, Preparing
 from ioncast.service.background.process import Keeper
 from ioncast.service.decide.answers import NO_TRIAL, answer
-from ioncast.service.decide.prepared import Heartbeat, Reader, prepared_file
+from ioncast.service.decide.prepared import KeeperHeartbeat, Reader, prepared_file
 from ioncast.service.decide.spool import SpoolWriter, spool_files, spool_folder
 from ioncast.service.running.background import lock_file
 from ioncast.service.settings import Settings, SystemSettings
@@ -44,11 +44,11 @@ from ioncast.service.store.deleting_runs import delete_runs, forget_deleted
 from ioncast.service.store.expiring import Expiring
 from ioncast.service.store.kept_results import keep_result
 from ioncast.service.store.outcomes import joined_outcomes, store_outcome
-from ioncast.service.store.runs import NewRun, Run, runs_like, store_run
+from ioncast.service.store.runs import NewRun, StoredRun, runs_like, store_run
 from ioncast.service.store.tokens import add_token, revoke_token
 from ioncast_base.errors import DatabaseError
 from ior_configs import IorConfig
-from predictor.curve.prediction import Policy, Prediction, predict, predict_together
+from predictor.curve.prediction import DecisionRules, Prediction, predict, predict_together
 from predictor.matching.same_application import identities
 from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from summario.phases.tables import to_record
@@ -144,7 +144,7 @@ class Site:
         told = {"file": "file", "file_format": "test", "rows": rows}
         self.write(store, system=system, content=content, **told)
 
-    def run(self, *phases: Phase, **told: Any) -> Run:
+    def run(self, *phases: Phase, **told: Any) -> StoredRun:
         self._runs += 1
         found = phases or (phase(),)
         values: dict[str, Any] = {
@@ -159,7 +159,7 @@ class Site:
             "phases": [to_record(each) for each in found],
         }
         stored, _ = self.write(store_run, NewRun(**(values | told)))
-        assert isinstance(stored, Run)
+        assert isinstance(stored, StoredRun)
         return stored
 
     def ask(
@@ -246,7 +246,9 @@ def test_a_run_is_answered_from_a_second_later(site: Site) -> None:
     with opened_database(site.settings.database) as database, transaction(database) as c:
         summary = read_summary(c, "here")
         knowledge = summary.knowledge(c, summary.near([CONFIG]))
-    expected = predict([phase()], knowledge, system="here", nodes=8, policy=Policy(default=3))
+    expected = predict(
+        [phase()], knowledge, system="here", nodes=8, policy=DecisionRules(default=3)
+    )
     assert found["io_nodes"] == expected.decision.io_nodes == 4
     assert found["expected_mib_s"] == pytest.approx(expected.decision.bandwidth_mib_s, rel=1e-5)
     assert found["application_id"] == run.application.id
@@ -583,7 +585,7 @@ def test_while_a_model_is_fitted_all_the_rest_goes_on(
     assert begun.wait(60)
     site.round(1)
     site.reader.refresh()
-    assert site.reader.heartbeat == Heartbeat(site.now_s + 1, True, True)
+    assert site.reader.heartbeat == KeeperHeartbeat(site.now_s + 1, True, True)
     assert list(site.reader.tokens) == [digest(token)]
     assert stored(site) == ["d1"]
     assert (site.keeper.is_behind, site.ask()) == (True, None)
@@ -999,7 +1001,7 @@ def test_decisions_expire_after_some_days(site: Site, spool: SpoolWriter) -> Non
     assert stored(site) == []
 
 
-def delete(site: Site, *gone: Run) -> None:
+def delete(site: Site, *gone: StoredRun) -> None:
     site.write(delete_runs, [run.id for run in gone])
 
 

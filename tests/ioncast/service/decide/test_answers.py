@@ -28,8 +28,8 @@ from ioncast.service.decide.answers import (
 )
 from ioncast.service.decide.questions import DecisionAnswer
 from ior_configs import IorConfig
-from predictor.curve.prediction import EarlierRun, Policy, Prediction, predict
-from predictor.model.system_model import Knowledge
+from predictor.curve.prediction import DecisionRules, EarlierRun, Prediction, predict
+from predictor.model.system_model import SystemModel
 from summario.phases.values import Part, Phase
 
 MIB = 1 << 20
@@ -65,16 +65,16 @@ def predicted(
         mode_processes=tasks,
         parts=(Part(4 * tasks, 4 * tasks * MIB),),
     )
-    knowledge = Knowledge((curve,) if measured else ())
+    knowledge = SystemModel((curve,) if measured else ())
     return predict([phase], knowledge, system="here", nodes=8, earlier=earlier)
 
 
-POLICY = Policy(tolerance=0.05, default=3)
+POLICY = DecisionRules(tolerance=0.05, default=3)
 
 
 def group(
     prediction: Prediction | None = None,
-    policy: Policy = POLICY,
+    policy: DecisionRules = POLICY,
     explore: float = 0.0,
     **told: Any,
 ) -> PreparedGroup:
@@ -171,7 +171,7 @@ def test_a_number_that_is_not_sure_enough_leaves_it_to_the_site(
     found = predicted()
     doubtful = found.choice.expected_mib_s * np.exp(rng.normal(0, 1, (1000, 5)))
     prediction = replace(found, choice=replace(found.choice, expected_mib_s=doubtful))
-    policy = Policy(default=default, min_confidence=0.8)
+    policy = DecisionRules(default=default, min_confidence=0.8)
     decision = prediction.choice.decide(replace(policy, available=available))
     told = asked([group(prediction, policy)], available=available)
     assert told["io_nodes"] == decision.io_nodes

@@ -15,12 +15,12 @@ from ioncast.service.decide.answers import Entry, PreparedGroup, answer
 from ioncast.service.decide.prepared import (
     IMPORTING,
     LATE_S,
-    Heartbeat,
+    KeeperHeartbeat,
     KnownToken,
     Reader,
-    Summary,
+    StoredSummary,
     Untried,
-    Wanted,
+    WantedSize,
     Writer,
     prepared_file,
 )
@@ -157,8 +157,8 @@ def test_tokens_summaries_and_the_heartbeat_are_read(writer: Writer, reader: Rea
         writer.beat(12.5, database_ok=False, state_ok=True)
     reader.refresh()
     assert reader.tokens == {"ab": ("ada", "admin", None), "cd": ("bob", "reader", 7.5)}
-    assert reader.summaries == {"drift": Summary([{"a": None}], "2026-11-21T12:00:00+00:00")}
-    assert reader.heartbeat == Heartbeat(12.5, False, True)
+    assert reader.summaries == {"drift": StoredSummary([{"a": None}], "2026-11-21T12:00:00+00:00")}
+    assert reader.heartbeat == KeeperHeartbeat(12.5, False, True)
     with writer.transaction():
         writer.put_tokens({"cd": KnownToken("bob", "scheduler", None)})
         writer.put_summary("drift", [], "2026-11-21T12:01:00+00:00")
@@ -166,7 +166,7 @@ def test_tokens_summaries_and_the_heartbeat_are_read(writer: Writer, reader: Rea
     reader.refresh()
     assert reader.tokens == {"cd": ("bob", "scheduler", None)}
     assert reader.summaries["drift"].value == []
-    assert reader.heartbeat == Heartbeat(13.5, True, False)
+    assert reader.heartbeat == KeeperHeartbeat(13.5, True, False)
 
 
 def test_numbers_to_try_are_read_the_largest_gains_first(writer: Writer) -> None:
@@ -238,7 +238,7 @@ def test_an_import_is_told_before_all_else(writer: Writer, reader: Reader) -> No
 
 
 def test_the_keeper_goes_on_from_what_it_left(writer: Writer, path: Path) -> None:
-    sizes = [Wanted(2, 64, None), Wanted(1, 16, 4), Wanted(2, 32, 2)]
+    sizes = [WantedSize(2, 64, None), WantedSize(1, 16, 4), WantedSize(2, 32, 2)]
     with writer.transaction():
         writer.put_wanted(sizes)
         writer.put_progress({"runs": "7"})

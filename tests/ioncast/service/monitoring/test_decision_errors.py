@@ -18,8 +18,8 @@ from benchdb.store.database import opened_database, transaction
 from ioncast.service.monitoring.decision_errors import (
     UNKNOWN,
     Drift,
+    ErrorSummary,
     Judged,
-    Summary,
     drift,
     drift_to_json,
     errors_so_far,
@@ -128,9 +128,11 @@ def test_errors_are_as_by_hand() -> None:
     assert [each.inside for each in found.judged] == [False, False, True, True]
     expected = Errors(4, 0, pytest.approx(37 / 240), pytest.approx(11 / 60), 0.25)
     # The means are 50 and 90, and all decisions were for 4 I/O nodes.
-    assert found.systems == (Summary("here", "here", None, 4, expected, 0.5, 0.0),)
-    assert found.applications == (Summary("here", "/opt/app of ada", 1, 4, expected, 0.5, 0.0),)
-    assert found.sources == (Summary("here", "history", None, 4, expected, 0.5, 0.0),)
+    assert found.systems == (ErrorSummary("here", "here", None, 4, expected, 0.5, 0.0),)
+    assert found.applications == (
+        ErrorSummary("here", "/opt/app of ada", 1, 4, expected, 0.5, 0.0),
+    )
+    assert found.sources == (ErrorSummary("here", "history", None, 4, expected, 0.5, 0.0),)
     assert [each.outcome_id for each in found.worst] == [rows[i].outcome.id for i in (0, 2, 1, 3)]
 
 
@@ -175,8 +177,8 @@ def test_outcomes_without_a_decision_or_an_expectation_have_no_error() -> None:
     # The application is unknown, so the executable of the decision is shown.
     assert found.judged[1].executable == "/opt/app"
     assert found.sources == (
-        Summary("here", "default", None, 1, None, None, None),
-        Summary("here", "history", None, 1, None, None, None),
+        ErrorSummary("here", "default", None, 1, None, None, None),
+        ErrorSummary("here", "history", None, 1, None, None, None),
     )
     [application] = found.applications
     assert application.decisions == 1

@@ -25,7 +25,7 @@ from ioncast.service.store.deleting_runs import (
 from ioncast.service.store.outcomes import joined_outcomes
 from ioncast.service.store.revisions import applications_after, newest
 from ioncast.service.store.run_insights import NewInsights, store_insights
-from ioncast.service.store.runs import Run, runs_like
+from ioncast.service.store.runs import StoredRun, runs_like
 from ioncast.service.store.tables import insights, run_logs
 from tests.support.history import DECISION, new_sha256, put_decisions, put_outcome, put_run
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.both_databases
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
 
-def delete(engine: Engine, *found: Run) -> None:
+def delete(engine: Engine, *found: StoredRun) -> None:
     with transaction(engine, write=True) as connection:
         delete_runs(connection, [run.id for run in found])
 

@@ -13,7 +13,7 @@ from ioncast.service.store.decisions import decisions
 from ioncast.service.store.expiring import DECISIONS, KEPT_RESULTS, OUTCOMES, RUNS, Expiring
 from ioncast.service.store.kept_results import keep_result
 from ioncast.service.store.outcomes import joined_outcomes
-from ioncast.service.store.runs import Run, runs_like
+from ioncast.service.store.runs import StoredRun, runs_like
 from ioncast.service.store.tables import outcomes, runs
 from ioncast_base.times import in_utc
 from tests.support.history import DECISION, put_decisions, put_outcome, put_run
@@ -34,7 +34,7 @@ def counted(engine: Engine, rows: Expiring, first_kept: datetime = NOON) -> tupl
         return rows.count(connection, first_kept)
 
 
-def stored_on(engine: Engine, days_ago: float, *found: Run) -> None:
+def stored_on(engine: Engine, days_ago: float, *found: StoredRun) -> None:
     """Change the time at which runs were stored."""
     with transaction(engine, write=True) as connection:
         of = runs.c.id.in_([run.id for run in found])

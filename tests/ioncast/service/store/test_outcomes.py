@@ -15,7 +15,7 @@ from benchdb.store.database import open_database, transaction
 from benchdb.store.schema import systems
 from ioncast.service.store.decisions import decisions
 from ioncast.service.store.outcomes import JoinedOutcome, joined_outcomes, newest_outcomes
-from ioncast.service.store.runs import Run
+from ioncast.service.store.runs import StoredRun
 from ioncast.service.store.same_run import Outcome
 from ioncast.service.store.tables import outcomes
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
@@ -33,7 +33,7 @@ def at(seconds: float) -> str:
     return in_utc(NOON + timedelta(seconds=seconds))
 
 
-def ran(engine: Engine, executable: str = "/opt/app", **changes: Any) -> Run:
+def ran(engine: Engine, executable: str = "/opt/app", **changes: Any) -> StoredRun:
     return put_run(engine, executable, **({"phases": []} | changes))[0]
 
 

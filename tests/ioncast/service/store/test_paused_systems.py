@@ -17,7 +17,12 @@ from sqlalchemy import Engine
 from benchdb.store.database import open_database, opened_database, transaction
 from benchdb.store.systems import system_id_of
 from ioncast.cli import cli
-from ioncast.service.store.paused_systems import Pause, pause_decisions, pauses, resume_decisions
+from ioncast.service.store.paused_systems import (
+    PausedSystem,
+    pause_decisions,
+    pauses,
+    resume_decisions,
+)
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.times import instant
 
@@ -34,7 +39,7 @@ def systems(database: Engine) -> Engine:
     return database
 
 
-def pause(engine: Engine, *told: Any) -> Pause | None:
+def pause(engine: Engine, *told: Any) -> PausedSystem | None:
     with transaction(engine, write=True) as connection:
         return pause_decisions(connection, *told)
 
@@ -44,7 +49,7 @@ def resume(engine: Engine, system: str = "testbed") -> bool:
         return resume_decisions(connection, system)
 
 
-def paused(engine: Engine) -> list[Pause]:
+def paused(engine: Engine) -> list[PausedSystem]:
     with transaction(engine) as connection:
         return pauses(connection)
 

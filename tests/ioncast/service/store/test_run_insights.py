@@ -18,7 +18,7 @@ from ioncast.service.store.run_insights import (
     insights_of,
     store_insights,
 )
-from ioncast.service.store.runs import Run
+from ioncast.service.store.runs import StoredRun
 from ioncast.service.store.tables import insights
 from ioncast_base.errors import InputError
 from ioncast_base.times import instant
@@ -31,12 +31,12 @@ def new(version: int = 1, **checks: Any) -> NewInsights:
     return NewInsights(version, json.dumps({"job": {"id": 7}}), json.dumps(checks))
 
 
-def put(engine: Engine, run: Run, logs: list[str], made: NewInsights) -> bool:
+def put(engine: Engine, run: StoredRun, logs: list[str], made: NewInsights) -> bool:
     with transaction(engine, write=True) as connection:
         return store_insights(connection, run.id, logs, made)
 
 
-def read(engine: Engine, run: Run) -> Insights | None:
+def read(engine: Engine, run: StoredRun) -> Insights | None:
     with transaction(engine) as connection:
         return insights_of(connection, run.id)
 

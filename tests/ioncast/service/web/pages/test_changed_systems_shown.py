@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.system_changes import note_change
 from ioncast.service.context import Service
-from ioncast.service.decide.prepared import Summary
+from ioncast.service.decide.prepared import StoredSummary
 from ioncast.service.monitoring.common_shift import Shift, shifts_to_json
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.settings import Settings
@@ -54,7 +54,7 @@ def test_the_overview_proposes_a_change_that_outcomes_suggest(
 ) -> None:
     keep()
     shift = Shift("here", "2026-11-20", 4, 5, 0.62)
-    service.prepared.summaries["shifts"] = Summary(shifts_to_json([shift]), now())
+    service.prepared.summaries["shifts"] = StoredSummary(shifts_to_json([shift]), now())
     overview = shown(client, "/")
     assert "here may have changed about 2026-11-20." in overview
     assert "4 of 5 programs get 62% of the expected bandwidth since then" in overview

@@ -40,7 +40,7 @@ from ioncast.service.store.applications import applications
 from ioncast.service.store.credentials import digest
 from ioncast.service.store.decisions import DecisionRow, store_decisions
 from ioncast.service.store.outcomes import joined_outcomes, store_outcome
-from ioncast.service.store.runs import NewRun, Run, runs_of, store_run
+from ioncast.service.store.runs import NewRun, StoredRun, runs_of, store_run
 from ioncast.service.store.tokens import add_token, revoke_token
 from ioncast.service.web.app import create_app
 from ioncast.service.web.http import sessions
@@ -131,7 +131,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def application_of(client: FlaskClient, program: str) -> tuple[int, Run]:
+def application_of(client: FlaskClient, program: str) -> tuple[int, StoredRun]:
     """An application's id, and its newest run."""
     service: Service = client.application.extensions["ioncast"]
     with transaction(service.database) as connection:

@@ -17,7 +17,7 @@ from ioncast.service.web.http.uploads import limit_in_seconds
 from ioncast.service.web.pages.frame import page
 from ioncast.service.web.pages.result_view import result_shown
 from ioncast.service.web.results import advised
-from ioncast.service.web.results.result import Result, result_of_uploads, to_document
+from ioncast.service.web.results.result import UploadResult, result_of_uploads, to_document
 from ioncast.service.web.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import UnknownNameError
 from tests.support.command import run_ioncast
@@ -31,7 +31,7 @@ def upload(name: str) -> Upload:
     return Upload(str(LOGS / name), "my.darshan", "")
 
 
-def shown(result: Result) -> Response:
+def shown(result: UploadResult) -> Response:
     return page("predicted.html", shown=result_shown(result))
 
 
@@ -42,7 +42,7 @@ def test_a_result_that_was_written_and_read_again_shows_the_same_page(
     form = PredictionOfLog(system=SYSTEM, nodes=8, ran_with=0, available=2)
     with app.test_request_context("/predict"):
         made = result_of_uploads([upload(name)], form)
-        read = Result(**json.loads(json.dumps(asdict(made), allow_nan=False)))
+        read = UploadResult(**json.loads(json.dumps(asdict(made), allow_nan=False)))
         assert read == made
         assert shown(read).data == shown(made).data
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from itsdangerous import URLSafeTimedSerializer
 
 from ioncast.service.web.results import result as results
-from ioncast.service.web.results.result import VERSION, Result
+from ioncast.service.web.results.result import VERSION, UploadResult
 from ioncast.service.web.results.sealing import LIFE, seal, unseal
 from ioncast_base.errors import InputError
 
 KEY = bytes(range(32))
 ASKED = {"system": "testbed", "nodes": 8, "ran_with": None, "available": None}
-RESULT = Result(
+RESULT = UploadResult(
     version=VERSION,
     name="größe </script> \0 \ud800.darshan",
     made_at="2026-11-23T12:00:00.000000+00:00",
