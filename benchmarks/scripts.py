@@ -21,9 +21,8 @@ from measuring import Claim, machine
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from tests.ioncast.service.answering.test_scripts import HOSTILE, SLURM, repeated  # noqa: E402
-
 from ioncast.service.decide.scripts import programs  # noqa: E402
+from tests.ioncast.service.decide.test_scripts import HOSTILE, SLURM, repeated  # noqa: E402
 
 SHORT, LONG = 7_000, 56_000
 GROWTH = 2.0

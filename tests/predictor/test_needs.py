@@ -23,7 +23,7 @@ from summario.phases.extract import extract
 from summario.reading.log import read_log
 from tests.support.traced import traced_log
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[2]
 LOGS = PROJECT / "experiments" / "data" / "testbed" / "logs"
 BENCHMARKS = PROJECT / "experiments" / "data" / "testbed" / "benchmarks.csv"
 MIB = 1 << 20

@@ -145,7 +145,7 @@ def test_a_name_that_fills_its_field_is_kept_whole(tmp_path: Path) -> None:
 
 
 def test_a_log_without_lustre_has_no_components() -> None:
-    fixture = Path(__file__).parents[1] / "fixtures/single-a.darshan"
+    fixture = Path(__file__).parents[0] / "fixtures/single-a.darshan"
     components = lustre_components_of(read_log(fixture, modules=("LUSTRE",)))
     assert (len(components), len(components.ost_ids), components.warnings) == (0, 0, ())
 

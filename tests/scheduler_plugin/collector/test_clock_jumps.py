@@ -7,8 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.scheduler_plugin.watch import test_watching
-from tests.scheduler_plugin.watch.test_watching import (
+
+from scheduler_plugin.collector.state import JobRun, WatchState, opened_state
+from scheduler_plugin.collector.steady_time import SteadyTime
+from scheduler_plugin.collector.watching import Watch
+from tests.scheduler_plugin.collector import test_watching
+from tests.scheduler_plugin.collector.test_watching import (
     _HOUR_S,
     _RUNS,
     _START_S,
@@ -16,10 +20,6 @@ from tests.scheduler_plugin.watch.test_watching import (
     _job,
     _Patient,
 )
-
-from scheduler_plugin.collector.state import JobRun, WatchState, opened_state
-from scheduler_plugin.collector.steady_time import SteadyTime
-from scheduler_plugin.collector.watching import Watch
 
 pytestmark = pytest.mark.serving
 

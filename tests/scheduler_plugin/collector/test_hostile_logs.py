@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scheduler_plugin.watch import test_import_history, test_watching
-from tests.scheduler_plugin.watch.test_import_history import Past
-from tests.scheduler_plugin.watch.test_watching import _FORKED, Site, _job, _Patient
 
 from scheduler_plugin.collector.darshan_logs import copied_log
 from scheduler_plugin.collector.sending import in_turns
 from scheduler_plugin.collector.state import opened_state
 from scheduler_plugin.service_client import NamedLog, RunOf
+from tests.scheduler_plugin.collector import test_import_history, test_watching
+from tests.scheduler_plugin.collector.test_import_history import Past
+from tests.scheduler_plugin.collector.test_watching import _FORKED, Site, _job, _Patient
 
 pytestmark = pytest.mark.serving
 

@@ -10,13 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scheduler_plugin.watch import test_watching
-from tests.scheduler_plugin.watch.test_watching import (
-    _HOUR_S,
-    _START_S,
-    _job,
-    _Patient,
-)
 
 from ioncast_base.errors import InputError, IoncastError
 from scheduler_plugin.collector.darshan_logs import LogFolder
@@ -25,6 +18,13 @@ from scheduler_plugin.collector.sending import LogSender
 from scheduler_plugin.collector.state import opened_state
 from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
+from tests.scheduler_plugin.collector import test_watching
+from tests.scheduler_plugin.collector.test_watching import (
+    _HOUR_S,
+    _START_S,
+    _job,
+    _Patient,
+)
 from tests.support.serving import Served
 
 pytestmark = pytest.mark.serving

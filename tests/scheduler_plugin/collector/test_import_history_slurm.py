@@ -11,15 +11,15 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from tests.scheduler_plugin.watch.test_watch_slurm import (
+
+from scheduler_plugin.collector.state import copied_state
+from tests.scheduler_plugin.collector.test_watch_slurm import (
     _DECISION,
     _LOG_OF_RUN,
     Site,
     _outcomes_of,
     _runs_of,
 )
-
-from scheduler_plugin.collector.state import copied_state
 from tests.support.command import killed_at_the_end
 from tests.support.serving import Served, wait_for
 from tests.support.slurm import WATCH_USER, Cluster, as_user, cluster

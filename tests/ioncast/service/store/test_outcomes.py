@@ -25,7 +25,7 @@ from tests.support.history import DECISION, put_decisions, put_outcome, put_run
 
 pytestmark = pytest.mark.both_databases
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
 

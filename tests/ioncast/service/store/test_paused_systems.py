@@ -140,7 +140,7 @@ def test_an_unknown_system_is_one_line_and_exit_code_2(location: str, command: l
     open_database(location).dispose()
     done = subprocess.run(
         [sys.executable, "-m", "ioncast", "decisions", *command, "--db", location],
-        cwd=Path(__file__).resolve().parents[3],
+        cwd=Path(__file__).resolve().parents[4],
         capture_output=True,
         text=True,
         check=False,

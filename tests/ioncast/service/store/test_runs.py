@@ -26,7 +26,7 @@ from tests.support.history import PHASE, new_sha256, put_run
 
 pytestmark = pytest.mark.both_databases
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def executables(engine: Engine) -> list[str]:

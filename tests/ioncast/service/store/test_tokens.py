@@ -32,7 +32,7 @@ from ioncast_base.times import instant
 
 pytestmark = pytest.mark.both_databases
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 # 256 bits in the letters of RFC 4648, section 5.
 SHAPE = re.compile("ion_[A-Za-z0-9_-]{43}")
 Ioncast = Callable[..., Result]

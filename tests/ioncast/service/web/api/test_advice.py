@@ -18,7 +18,7 @@ from tests.support.traced import traced_log
 
 pytestmark = pytest.mark.slow
 
-TESTBED = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed"
+TESTBED = Path(__file__).resolve().parents[5] / "experiments" / "data" / "testbed"
 PERIODIC = TESTBED / "logs" / "periodic-ionodes0.darshan"
 SYSTEM = "testbed"
 

@@ -21,7 +21,7 @@ from benchdb.store.database import opened_database, transaction
 from ioncast.cli import cli
 from ioncast.service.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 TESTBED = ROOT / "experiments" / "data" / "testbed" / "benchmarks.csv"
 IOR_OUTPUTS = ROOT / "tests" / "ior_configs" / "fixtures"
 COMMAND = "mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"

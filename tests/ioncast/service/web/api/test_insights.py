@@ -27,7 +27,7 @@ from ioncast.service.web.http import uploads
 from ioncast.service.web.sandbox import insight_documents
 from tests.summario.phases.test_rules import KIB, posix
 
-FIXTURES = Path(__file__).resolve().parents[3] / "summario" / "fixtures"
+FIXTURES = Path(__file__).resolve().parents[4] / "summario" / "fixtures"
 FORKED = sorted((FIXTURES / "programs").glob("fork-workers-*.darshan"))
 # 5,000 writes of 1 KiB into the file of each process.
 MANY = 5000

@@ -26,7 +26,7 @@ from predictor.curve.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 LOGS = ROOT / "experiments" / "data" / "testbed" / "logs"
 WITH_4 = LOGS / "hacc-io-ionodes4.darshan"
 OUTCOME = {"system": "mn4", "job_id": "17", "io_nodes": 4, "bandwidth_mib_s": 70.5}

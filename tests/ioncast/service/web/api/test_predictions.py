@@ -35,7 +35,7 @@ from tests.support.traced import traced_log
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 TESTBED = ROOT / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 FIXTURES = sorted((ROOT / "tests" / "summario" / "fixtures").glob("*.darshan"))

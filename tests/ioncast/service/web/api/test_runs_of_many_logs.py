@@ -29,7 +29,7 @@ from tests.summario.phases.test_rules import posix
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 ONE_JOB = ROOT / "tests" / "summario" / "fixtures" / "programs"
 FORKED = sorted(ONE_JOB.glob("fork-workers-*.darshan"))
 SPAWNED = sorted(ONE_JOB.glob("spawn-workers-*.darshan"))

@@ -29,7 +29,7 @@ from summario.reading.log import read_log
 from tests.summario.reading.test_damage import blank, flip, flip_in_header, repeat, truncate
 from tests.support.traced import traced_log
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 LOGS = ROOT / "experiments" / "data" / "testbed" / "logs"
 HACC = LOGS / "hacc-io-ionodes0.darshan"
 FIXTURES = sorted((ROOT / "tests" / "summario" / "fixtures").glob("*.darshan"))

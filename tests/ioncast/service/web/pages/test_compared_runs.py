@@ -14,8 +14,6 @@ import pytest
 from click.testing import CliRunner
 from flask.testing import FlaskClient
 from sqlalchemy import delete, update
-from tests.ioncast.service.pages.test_insights_on_pages import BROWSER, EVIL, page, words
-from tests.ioncast.service.pages.test_views import figures
 
 from benchdb.store.database import transaction
 from experiments.applications.darshan_writer import write_log
@@ -25,12 +23,14 @@ from ioncast.service.store.runs import runs_of
 from ioncast.service.store.tables import insights
 from ioncast.service.store.tables import runs as stored_runs
 from ioncast_base.errors import BusyError
+from tests.ioncast.service.web.pages.test_insights_on_pages import BROWSER, EVIL, page, words
+from tests.ioncast.service.web.pages.test_views import figures
 from tests.summario.phases.test_rules import KIB, posix
 
 pytestmark = pytest.mark.slow
 
 # Genuine runs of IOR.
-LOGS = Path(__file__).resolve().parents[3] / "predictor/verification/fixtures/again"
+LOGS = Path(__file__).resolve().parents[4] / "predictor/verification/fixtures/again"
 FIRST, SECOND = LOGS / "mpiio-coll-block.darshan", LOGS / "mpiio-strided.darshan"
 # Darshan's names of the layers.
 LAYERS = {"": "run", "MPIIO": "MPI-IO"}

@@ -36,7 +36,7 @@ EVIL = (
 Send = Callable[..., str]
 
 
-PERIODIC = Path(__file__).resolve().parents[4] / (
+PERIODIC = Path(__file__).resolve().parents[5] / (
     "experiments/data/testbed/logs/periodic-ionodes0.darshan"
 )
 # The headings of the page in their order.

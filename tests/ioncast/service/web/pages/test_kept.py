@@ -38,7 +38,7 @@ from ioncast.service.web.results import result as results
 
 pytestmark = pytest.mark.slow
 
-LOGS = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed" / "logs"
+LOGS = Path(__file__).resolve().parents[5] / "experiments" / "data" / "testbed" / "logs"
 LOG = LOGS / "hacc-io-ionodes0.darshan"
 ANOTHER = LOGS / "multiphase-ionodes4.darshan"
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}

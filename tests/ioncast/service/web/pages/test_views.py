@@ -51,7 +51,7 @@ from tests.support.traced import traced_log
 
 pytestmark = pytest.mark.slow
 
-TESTBED = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed"
+TESTBED = Path(__file__).resolve().parents[5] / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 # The Accept header of a browser.
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}

@@ -24,7 +24,7 @@ from tests.support.command import run_ioncast
 
 pytestmark = pytest.mark.slow
 
-LOGS = Path(__file__).resolve().parents[4] / "experiments/data/testbed/logs"
+LOGS = Path(__file__).resolve().parents[5] / "experiments/data/testbed/logs"
 
 
 def upload(name: str) -> Upload:

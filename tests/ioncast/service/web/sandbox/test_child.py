@@ -328,7 +328,7 @@ def test_a_killed_worker_leaves_no_process_behind(tmp_path: Path) -> None:
         [sys.executable, "-c", WORKER, path],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).resolve().parents[4],
+        cwd=Path(__file__).resolve().parents[5],
     ) as worker:
         assert worker.stdout is not None
         _, server = map(int, worker.stdout.readline().split())

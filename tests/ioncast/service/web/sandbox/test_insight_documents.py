@@ -19,7 +19,7 @@ from summario.reading.log import read_log
 from summario.runs.logs_of_run import run_of
 from tests.support.records import posix_record, write_log
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 LOGS = [
     *sorted((ROOT / "experiments/data/testbed/logs").iterdir()),
     *sorted((ROOT / "tests/summario/fixtures").glob("*.darshan")),
