@@ -10,9 +10,9 @@ from typing import TypeVar
 from benchdb.measurements.cells import modes
 from ioncast_base.wording import counted, each_in_words, in_digits, in_words, size
 from predictor.curve.composing import Point
-from predictor.curve.differing import names_of
 from predictor.curve.overlap import timeline_of
 from predictor.curve.prediction import Prediction
+from predictor.curve.warnings import names_of
 from predictor.matching.configurations import Match, MatchedPhase
 from summario.naming import phases_named, shortened
 from summario.phases.values import Part

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
 from ioncast_base.wording import each_in_words, in_digits
-from predictor.curve.caveats import RESTS_ON_RUNS, limits, too_fast
 from predictor.curve.composing import (
     MIB,
     Composition,
@@ -41,6 +40,7 @@ from predictor.curve.matched_work import (
     tasks_of,
 )
 from predictor.curve.own_run import OwnRun
+from predictor.curve.warnings import RESTS_ON_RUNS, implausible_warnings, limit_warnings
 from predictor.matching.configurations import MatchedPhase, MatchKey
 from predictor.model.plausible import is_implausible
 from predictor.model.posterior import ObservedBandwidth
@@ -333,9 +333,9 @@ def predict_together(
                     *(
                         [RESTS_ON_RUNS]
                         if rests_on_runs and one is found[0]
-                        else limits(matched, knowledge, own_nodes, one.asked, ran_with)
+                        else limit_warnings(matched, knowledge, own_nodes, one.asked, ran_with)
                     ),
-                    *too_fast(
+                    *implausible_warnings(
                         [(run.io_nodes, run.bandwidth_mib_s, p90) for run, p90 in implausible]
                     ),
                 ),

@@ -1,15 +1,15 @@
-"""Warnings about the limits of a prediction, in sentences."""
+"""Warnings about a prediction: its limits, and benchmarks that do other I/O than its phases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import bandwidth, counted, each_in_words, in_digits, in_words, size
-from predictor.curve.differing import differing
-from predictor.matching.configurations import MatchedPhase, metadata_warnings
+from predictor.matching.configurations import Difference, MatchedPhase, metadata_warnings
 from predictor.model.plausible import IMPLAUSIBLE_FACTOR
 from predictor.model.system_model import SystemModel
+from summario.naming import phases_named, shortened
 
 # A benchmark with a higher fidelity has no warning.
 _FAITHFUL = 0.9
@@ -23,9 +23,29 @@ RESTS_ON_RUNS = (
     "nothing in the database resembles the run, so the curve is the mean of all benchmarks,"
     " corrected by earlier runs; `ioncast match` lists what to measure"
 )
+# Differences of parts with a smaller share of the bytes have no warning.
+_SMALLEST_SHARE = 0.01
+
+_FSYNC_OF_PHASE = {
+    None: "it is not known whether fsync is called",
+    "none": "no fsync is called",
+    "end": "fsync is called at the end",
+}
+_FSYNC_OF_BENCHMARK = {
+    None: "it is not known whether the benchmark calls it",
+    "none": "the benchmark calls none",
+    "end": "the benchmark calls it at the end (-e)",
+}
+_NAMES = {
+    "fsync": "fsync",
+    "order": "order of requests",
+    "conditions": "conditions",
+    "block": "blocks of requests",
+    "collective buffering": "collective buffering",
+}
 
 
-def limits(
+def limit_warnings(
     matched: Sequence[MatchedPhase],
     knowledge: SystemModel,
     nodes: int | None,
@@ -50,7 +70,7 @@ def limits(
             "the number of compute nodes is unknown, so benchmarks on any number of them match;"
             " give it, if you know it"
         )
-    warnings += differing(matched, knowledge)
+    warnings += difference_warnings(matched, knowledge)
     warnings += _unlike(matched)
     warnings += metadata_warnings({item.index: item.phase for item in matched})
     for item in matched:
@@ -79,7 +99,7 @@ def limits(
     return warnings
 
 
-def too_fast(runs: Sequence[tuple[int, float, float]]) -> Iterator[str]:
+def implausible_warnings(runs: Sequence[tuple[int, float, float]]) -> Iterator[str]:
     """Warn of implausible bandwidths, which do not correct a prediction; name the highest."""
     if not runs:
         return
@@ -147,3 +167,84 @@ def _unlike(matched: Sequence[MatchedPhase]) -> Iterator[str]:
                 f"phase {item.index}: the run of its IOR line has a fidelity of {min(known):.2f}"
                 " (`ioncast match --verify`), so the interval is wider"
             )
+
+
+def difference_warnings(matched: Sequence[MatchedPhase], knowledge: SystemModel) -> Iterator[str]:
+    """Warn of benchmarks that stand in although they differ, and of those that cannot.
+
+    Phases with the same difference share a sentence. Differences of parts with less than 1 % of
+    the bytes are left out.
+    """
+    total = sum(part.bytes for item in matched for part, _ in item.parts)
+    moved: dict[tuple[Difference, bool], dict[int, int]] = {}
+    for item in matched:
+        for part, found in item.parts:
+            doubted = knowledge.unlearned(found)
+            for one in found.differences if found.curve else ():
+                by_phase = moved.setdefault((one, one not in doubted), {})
+                by_phase[item.index] = by_phase.get(item.index, 0) + part.bytes
+    for (one, is_learned), by_phase in moved.items():
+        if sum(by_phase.values()) >= _SMALLEST_SHARE * total:
+            yield f"{phases_named(by_phase)}: {_clauses(one)}; {_consequence(one, is_learned)}"
+    for line, (why, phases) in _impossible(matched).items():
+        yield f"{phases_named(phases)}: {_hindrance(why)}; this run would measure it: {line}"
+
+
+def names_of(differences: Iterable[Difference]) -> str:
+    """Name the properties that differ."""
+    return shortened([_NAMES[one.name] for one in differences])
+
+
+def _impossible(matched: Sequence[MatchedPhase]) -> Mapping[str, tuple[Difference, list[int]]]:
+    """The IOR lines of parts whose kind was measured with another fsync only, with their phases."""
+    found: dict[str, tuple[Difference, list[int]]] = {}
+    for item in matched:
+        for _, match in item.parts:
+            if match.kind == "unknown" and match.differences:
+                line = match.wanted.command_line(launcher=True)
+                _, phases = found.setdefault(line, (match.differences[0], []))
+                if item.index not in phases:
+                    phases.append(item.index)
+    return found
+
+
+def _hindrance(why: Difference) -> str:
+    """Say why no benchmark of a kind stands for a phase."""
+    if why.wanted == "each":
+        return "fsync follows each write, and no benchmark of this kind does that (-Y)"
+    return "all benchmarks of this kind call fsync after each write (-Y), and the phase does not"
+
+
+def _clauses(one: Difference) -> str:
+    """Say what the phase does and what its benchmark does."""
+    if one.name == "conditions":
+        return f"the benchmark ran with {one.measured or 'no conditions'}"
+    if one.name == "fsync":
+        return f"{_FSYNC_OF_PHASE[one.wanted]}, {_FSYNC_OF_BENCHMARK[one.measured]}"
+    if one.name == "block":
+        ours, theirs = map(_blocks, (one.wanted, one.measured))
+        return f"a process has {ours} without gaps, one of the benchmark has {theirs}"
+    if one.name == "collective buffering":
+        return (
+            f"the collective calls were buffered ({one.wanted}); the database does not tell"
+            " whether those of the benchmark were"
+        )
+    order = one.wanted or "unknown"
+    return f"the order of requests is {order}, the benchmark has {one.measured} ones"
+
+
+def _blocks(requests: str | None) -> str:
+    """Name the requests of a block, which follow one another."""
+    return (
+        "all requests"
+        if requests == "all"
+        else f"blocks of {counted(int(requests or 1), 'request')}"
+    )
+
+
+def _consequence(one: Difference, is_learned: bool) -> str:
+    if is_learned:
+        return "the model has learned from other benchmarks how much that changes"
+    if None in (one.wanted, one.measured):
+        return "so the interval is wider"
+    return "nothing nearer of this kind was measured, so the interval is wider"
