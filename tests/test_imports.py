@@ -62,7 +62,7 @@ def test_importing_a_module_opens_no_file_starts_no_process_and_reads_no_environ
         ("import ctypes\nctypes.CDLL(None)", "ctypes.dlopen None"),
     ],
 )
-def test_what_a_module_asks_for_is_noticed(tmp_path: Path, body: str, said: str) -> None:
+def test_each_import_of_a_module_is_noticed(tmp_path: Path, body: str, said: str) -> None:
     (tmp_path / "asking.py").write_text(body)
     (tmp_path / "another.py").write_text("import asking")
     lines = noted(tmp_path, "another")

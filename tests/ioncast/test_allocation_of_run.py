@@ -50,7 +50,7 @@ def test_an_allocation_unlike_the_decision_is_found(database: Path) -> None:
     assert numbers["decided_mib_s"] > numbers["expected_mib_s"]
 
 
-def test_the_allocation_of_the_decision_is_no_finding(database: Path) -> None:
+def test_the_allocation_of_the_decision_is_not_a_finding(database: Path) -> None:
     decided = decision(database, ran_with=8)
     record = checked(database, decided)
     assert "I01" not in {each["code"] for each in record["findings"]}

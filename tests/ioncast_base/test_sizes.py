@@ -55,5 +55,5 @@ def test_a_size_is_written_with_the_largest_exact_suffix(size: int, text: str) -
 
 
 @given(st.integers(0, 2**63 - 1))
-def test_what_is_written_is_read_back(size: int) -> None:
+def test_written_sizes_are_read_back(size: int) -> None:
     assert parse_size(format_size(size)) == size

@@ -304,7 +304,7 @@ def patterns(draw: st.DrawFn) -> IorConfig:
     ),
     st.text(),
 )
-def test_what_is_written_is_read_back(campaign: Campaign, comment: str) -> None:
+def test_written_campaigns_are_read_back(campaign: Campaign, comment: str) -> None:
     comments = dict.fromkeys(campaign.configurations, comment)
     assert parsed(to_toml(campaign, comments)) == campaign
     assert parsed(to_toml(campaign)) == campaign

@@ -86,7 +86,7 @@ def test_the_time_is_that_of_the_bytes_at_the_measured_bandwidth() -> None:
     assert need.seconds == pytest.approx(2 * (4 + 2) + 4 * 5)
 
 
-def test_what_is_read_is_written_first() -> None:
+def test_files_that_are_read_are_written_first() -> None:
     written, read = needs({SHARED: ApplicationUse(10, 1), READING: ApplicationUse(10, 1)}, [])
     assert {written.config, read.config} == {SHARED, READING}
     seconds = {need.config: need.seconds for need in (written, read)}
@@ -100,7 +100,7 @@ def test_what_is_read_is_written_first() -> None:
         ((10.0, 1000.0, 10.0, 1000.0, 10.0), True),
     ],
 )
-def test_what_varies_much_is_measured_again_though_complete(
+def test_a_configuration_that_varies_much_is_measured_again_though_complete(
     values: tuple[float, ...], is_open: bool
 ) -> None:
     curve = Curve(1, SHARED, "ior", {0: values, 4: values})
@@ -131,7 +131,7 @@ def test_a_budget_is_filled_in_order_and_never_exceeded() -> None:
     assert sum(need.seconds for need in taken) <= 60
 
 
-def test_what_jobs_do_is_added_up_by_configuration() -> None:
+def test_bytes_of_jobs_are_added_up_by_configuration() -> None:
     job = extract(read_log(str(LOGS / "hacc-io-ionodes0.darshan")))
     totals = wanted_of([job, job], lambda _named, _tasks: 8)
     header = IorConfig(
@@ -217,7 +217,7 @@ def test_the_logs_of_a_runs_processes_are_planned_as_one_job(site: Path) -> None
     assert {row["configuration"].partition(" ior ")[0] for row in rows} == {"mpiexec -n 4"}
 
 
-def test_what_is_measured_well_enough_is_not_planned_again(site: Path) -> None:
+def test_a_configuration_that_is_measured_well_enough_is_not_planned_again(site: Path) -> None:
     unmeasured = configurations(plan(site, "--from-logs", str(LOGS), "--format", "json"))
     assert {row["known"] for row in unmeasured} == {"unknown"}
     arguments = ("--system", "testbed", "--tasks", "16", "--nodes", "8")
@@ -264,7 +264,7 @@ def test_a_campaign_is_shown_as_it_would_run(site: Path) -> None:
     assert "runs: 90," in shown.stdout
 
 
-def test_what_cannot_be_run_is_listed_with_the_reason(site: Path) -> None:
+def test_a_configuration_that_cannot_run_is_listed_with_the_reason(site: Path) -> None:
     shown = plan(site, "rr9366")
     assert shown.stdout.strip() == "testbed can run none of the configurations with ior"
     assert shown.stderr.count("ioncast: warning: left out: ") == 6

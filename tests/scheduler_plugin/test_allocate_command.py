@@ -135,7 +135,7 @@ def test_answers_of_ours_are_curves(curve: dict[str, Any]) -> None:
     assert divided([JOBS[0] | {"curve": curve}, JOBS[1]]) == divided(JOBS[:2])
 
 
-def test_what_ioncast_predict_prints_is_a_curve(tmp_path: Path) -> None:
+def test_the_output_of_ioncast_predict_is_a_curve(tmp_path: Path) -> None:
     place = ("--system", "testbed", "--nodes", "8", "--db", str(tmp_path / "bench.sqlite"))
     benchmarks, log = (
         str(TESTBED / "benchmarks.csv"),
@@ -184,7 +184,7 @@ def test_no_jobs_get_nothing() -> None:
         ([3], "standard input: job number 1: must be an object"),
     ],
 )
-def test_what_is_no_list_of_jobs_is_said_to_be_none(document: Any, said: str) -> None:
+def test_a_document_without_a_list_of_jobs_is_rejected(document: Any, said: str) -> None:
     assert refused(document).startswith(said)
 
 
@@ -234,7 +234,7 @@ def test_fixed_jobs_must_fit_into_the_pool() -> None:
     assert refused(JOBS, pool=3).startswith("pool: fixed jobs have 4 I/O nodes, more than the pool")
 
 
-def test_a_gain_that_is_no_number_is_refused() -> None:
+def test_a_gain_that_is_not_a_number_is_rejected() -> None:
     found = run(JOBS, "--minimum-gain", "nan")
     assert found.exit_code == 2
     assert "'--minimum-gain': 'nan' is not a valid number." in found.stderr

@@ -108,7 +108,7 @@ def test_a_deadline_holds_for_all_of_a_request(answer: Callable[[socket.socket],
         b"",
     ],
 )
-def test_what_is_no_answer_of_the_service_is_not_taken_for_one(text: bytes) -> None:
+def test_an_answer_of_another_program_is_rejected(text: bytes) -> None:
     with (
         _server(_says(text)) as url,
         Ioncast(url, lambda: _SECRET, timeout_s=5) as client,
@@ -168,7 +168,7 @@ _TEXT = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
 @pytest.mark.parametrize(
     "body", [b"{}", b'{"items": {}}', b'{"items": [7], "next": null}', b'{"items": [], "next": 1}']
 )
-def test_a_list_that_is_none_of_the_services_is_said_to_be_a_strangers(body: bytes) -> None:
+def test_a_list_of_another_program_is_rejected(body: bytes) -> None:
     with (
         _server(_says(_TEXT % (len(body), body))) as url,
         Ioncast(url, lambda: _SECRET) as client,

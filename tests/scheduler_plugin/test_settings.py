@@ -184,7 +184,7 @@ def test_few_settings_are_enough(tmp_path: Path) -> None:
         (_LEAST.replace('system = "testbed"\n', ""), "key `system` is missing; add it"),
     ],
 )
-def test_what_cannot_be_used_is_one_line_that_names_the_line(
+def test_an_unusable_setting_is_an_error_that_names_its_line(
     tmp_path: Path, text: str, said: str
 ) -> None:
     path = _file(tmp_path, text)
@@ -204,7 +204,7 @@ def test_a_token_is_read_alone_or_as_scontrol_prints_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two words", "two\nlines", "schlüssel"])
-def test_what_is_no_token_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
+def test_an_unusable_token_is_rejected_and_not_repeated(tmp_path: Path, text: str) -> None:
     path = tmp_path / "token"
     path.write_text(text)
     with pytest.raises(InputError) as raised:

@@ -414,7 +414,7 @@ def test_the_status_tells_each_error_once(site: Site) -> None:
     assert then == "continue with `ioncast campaign resume campaign --retry-failed`"
 
 
-def test_what_failed_is_run_again_only_when_asked_for(site: Site) -> None:
+def test_failed_runs_run_again_only_when_asked_for(site: Site) -> None:
     site.platform(before='[ "$ION_COUNT" = 0 ]')
     site.ioncast(*site.run_arguments)
     site.platform()

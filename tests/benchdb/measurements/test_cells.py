@@ -52,7 +52,7 @@ def test_one_repetition_has_no_spread() -> None:
     assert spread([5.0, 5.0]) == 0
 
 
-def test_hacc_io_in_the_report_is_bimodal_and_its_fast_run_is_no_outlier() -> None:
+def test_hacc_io_in_the_report_is_bimodal_and_its_fast_run_not_an_outlier() -> None:
     assert bimodal(HACC_IO)
     assert modes(HACC_IO) == ((488.3, 526.2, 331.5, 409.7), (41971.4,))
     assert not any(outliers(HACC_IO))

@@ -274,7 +274,7 @@ def test_a_column_beside_the_command_may_say_when_fsync_was_called(
         ({"fsync": "none", "conditions": "-M '75%"}, "cannot be split"),
     ],
 )
-def test_an_fsync_or_condition_that_is_none_is_an_error(columns: dict[str, str], said: str) -> None:
+def test_an_unknown_fsync_or_condition_is_an_error(columns: dict[str, str], said: str) -> None:
     assert said in refusal(own(columns))
 
 

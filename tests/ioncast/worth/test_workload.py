@@ -70,7 +70,7 @@ def test_curves_of_unknown_size_are_for_all_jobs() -> None:
     assert set(with_io(*jobs, curves=SMALL + unknown).curve.tolist()) == set(range(10))
 
 
-def test_what_is_known_of_a_job_is_not_drawn() -> None:
+def test_known_values_of_a_job_are_not_drawn() -> None:
     # 4 of 128 nodes: one I/O node, 12 MiB/s: 240 MiB take 20 s, so 80 s are left.
     work = with_io(a_job(curve="small 2", bytes=240 * MIB))
     assert work.curve.tolist() == [2]

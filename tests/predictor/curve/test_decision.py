@@ -302,7 +302,7 @@ def test_one_run_is_not_enough_if_all_other_numbers_stay_in_doubt() -> None:
         ({"default": -2}, "default: -2 is not a number of I/O nodes; give 0 or more"),
     ],
 )
-def test_what_is_out_of_range_is_refused(told: dict[str, Any], message: str) -> None:
+def test_a_rule_out_of_range_is_rejected(told: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
         decided(CURVE, **told)
     assert str(error.value).startswith(message)

@@ -58,7 +58,7 @@ def test_a_cell_of_two_modes_keeps_both_in_their_shares() -> None:
     assert set(found[~fast].round(1)) == {488.3, 526.2, 331.5, 409.7}
 
 
-def test_what_a_model_expects_is_drawn_as_it_says() -> None:
+def test_draws_of_a_model_have_its_mean_and_doubt() -> None:
     covariance = [[0.04, 0.03], [0.03, 0.09]]
     expected = expectation([3.0, 4.0], covariance, [0.01, 0.25])
     [found] = as_expected(expected, NORMAL, [{}], [0, 4], draws())

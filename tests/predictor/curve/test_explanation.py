@@ -98,7 +98,7 @@ def test_phases_that_do_the_same_are_spoken_of_together(
     assert told[2].startswith("Phases 0 to 29, 100% of the time: measured by benchmark 7 ")
 
 
-def test_what_was_measured_itself_is_named_with_its_runs(
+def test_a_measured_configuration_is_named_with_its_runs(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
     curve = a_curve({0: (31.25,), 4: (60, 62.5, 61)}, id=12)
@@ -117,7 +117,7 @@ def test_two_modes_are_named(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     assert "4 of 5 about 449 MiB/s, 1 41,971" in told
 
 
-def test_what_lies_within_the_measurements_is_compared_with_the_nearest(
+def test_a_size_within_the_measurements_is_compared_with_the_nearest(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
     # The benchmark has requests of 2 MiB instead of 1 MiB, and as many bytes.
@@ -136,7 +136,7 @@ def test_a_phase_that_is_mostly_metadata_is_not_said_to_be_measured(
     assert told.endswith("which has its sizes but not its metadata calls.")
 
 
-def test_what_lies_beyond_the_measurements_is_said_to_with_the_size_and_how_far(
+def test_a_size_beyond_the_measurements_is_named_with_its_distance(
     a_phase: MakePhase, synthetic: Any, fitted: Model
 ) -> None:
     # Requests of 64 KiB to 4 MiB and 16 to 256 processes were measured.
@@ -151,7 +151,7 @@ def test_what_lies_beyond_the_measurements_is_said_to_with_the_size_and_how_far(
     assert "the nearest is benchmark" in told
 
 
-def test_what_was_not_measured_with_the_chosen_number_is_the_models(
+def test_a_part_without_a_measurement_of_the_chosen_number_is_the_models(
     a_phase: MakePhase, synthetic: Any, fitted: Model
 ) -> None:
     curve = synthetic.curves[0]
@@ -202,7 +202,7 @@ def test_many_small_phases_leave_something_to_say(a_phase: MakePhase, a_curve: M
     assert len([line for line in told if "benchmark" in line]) == 1
 
 
-def test_what_is_unknown_is_said_to_be_missing(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+def test_unknown_parts_are_named_as_missing(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     phases = [a_phase(), a_phase(operation="read", start_seconds=2.0)]
     told = sentence(predicted(phases, a_curve({0: (50,)})), "unknown")
     assert told.startswith("50% of the bytes, in phase 1, are unknown")

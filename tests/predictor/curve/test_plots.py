@@ -80,7 +80,7 @@ def test_the_best_is_marked_and_the_decision_where_it_is_another(
     assert (apart["best"], apart["decision"]) == (["8"], ["4"])
 
 
-def test_what_was_measured_is_filled_and_what_the_model_fills_in_is_open(
+def test_measured_points_are_filled_and_those_of_the_model_are_open(
     a_phase: MakePhase, synthetic: Any, fitted: Model
 ) -> None:
     config = synthetic.curves[0].config

@@ -281,7 +281,7 @@ def test_io_nodes_beyond_all_that_were_measured_are_said_to_be_a_guess(
     assert guesses(found) == ([] if beyond is None else [guess])
 
 
-def test_direct_access_is_no_end_of_the_range_of_io_nodes(
+def test_direct_access_does_not_end_the_range_of_io_nodes(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
     """Direct access is so slow that the model expects the most from the fewest I/O nodes."""
@@ -333,7 +333,7 @@ def test_a_number_that_any_benchmark_was_measured_with_is_not_a_guess(
     assert guesses(found) == []
 
 
-def test_what_lies_beyond_all_benchmarks_rests_on_the_model_and_is_doubted(
+def test_a_size_beyond_all_benchmarks_rests_on_the_model_and_is_doubted(
     knowledge: SystemModel,
 ) -> None:
     near, far = (asked([phase_of(size, 8)], knowledge) for size in (MIB, 64 * MIB))
@@ -390,7 +390,7 @@ def test_the_mode_is_one_of_the_run_not_of_the_phase(
 
 
 @pytest.mark.parametrize("with_model", [False, True])
-def test_what_different_processes_do_at_the_same_time_is_not_added_up(
+def test_times_of_different_processes_at_the_same_time_are_not_added_up(
     synthetic: Any, fitted: Model, with_model: bool
 ) -> None:
     knowledge = SystemModel(synthetic.curves, fitted if with_model else None)
@@ -592,7 +592,7 @@ def test_the_newest_run_is_in_the_json(knowledge: SystemModel) -> None:
     assert record["earlier_run"] == {"io_nodes": 4, "bandwidth_mib_s": 60.0}
 
 
-def test_what_was_predicted_can_be_decided_as_any_policy_wants_it(knowledge: SystemModel) -> None:
+def test_a_prediction_can_be_decided_by_any_rules(knowledge: SystemModel) -> None:
     found = asked([NEW], knowledge)
     for policy in (
         DecisionRules(),

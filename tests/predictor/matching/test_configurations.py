@@ -344,7 +344,7 @@ def test_the_distance_is_euclidean_in_logarithms(told: dict[str, Any], expected:
     assert distance(changed(**told), CONFIG) == pytest.approx(expected)
 
 
-def test_what_one_side_does_not_know_is_not_compared() -> None:
+def test_a_value_that_one_side_does_not_know_is_not_compared() -> None:
     assert distance(changed(nodes=None), changed(nodes=2)) == 0
     assert distance(changed(nodes=None, tasks=32), CONFIG) == pytest.approx(math.log(2))
     assert distance(changed(nodes=None, tasks=None), changed(tasks=64, nodes=64)) == 0
@@ -413,7 +413,7 @@ def test_the_nearest_stands_in_and_its_distance_is_said(
     ],
     ids=str,
 )
-def test_what_is_of_another_kind_is_never_taken(
+def test_a_benchmark_of_another_kind_is_never_taken(
     a_phase: MakePhase, a_curve: MakeCurve, told: dict[str, Any]
 ) -> None:
     if told.get("write"):
@@ -442,7 +442,7 @@ def test_a_phase_of_stdio_is_matched_to_posix(a_phase: MakePhase, a_curve: MakeC
 
 
 @pytest.mark.parametrize("told", [{"odirect": True}, {"reorder_tasks": True}])
-def test_what_the_counters_do_not_show_is_no_part_of_the_match(
+def test_options_that_counters_do_not_show_do_not_count_in_a_match(
     a_phase: MakePhase, a_curve: MakeCurve, told: dict[str, bool]
 ) -> None:
     phase, curve = a_phase(), a_curve(**told)

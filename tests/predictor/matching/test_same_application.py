@@ -44,7 +44,7 @@ def test_a_script_finds_by_its_program_what_ran_by_its_path() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
-def test_what_is_not_known_counts_for_nothing(nothing: str | None) -> None:
+def test_unknown_values_count_for_nothing(nothing: str | None) -> None:
     assert said(nothing, "ada", "night") == ["the same user and job name"]
     assert said("hacc_io", nothing, "night") == ["the same program, by anybody"]
     assert said(nothing, "ada", nothing) == []
@@ -213,7 +213,7 @@ def test_as_many_processes_change_nothing(found: list[Part]) -> None:
     assert scaled([before], 16) == [before]
 
 
-def test_what_one_process_does_for_all_stays_as_it_is() -> None:
+def test_the_io_of_one_process_for_all_stays_as_it_is() -> None:
     alone = phase(rank=0, processes=1, mode_processes=1)
     assert scaled([alone, phase()], 64)[0] == replace(alone, nprocs=64)
 

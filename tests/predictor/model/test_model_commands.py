@@ -90,7 +90,7 @@ def failed(result: Result) -> IoncastError:
     return result.exception
 
 
-def test_what_is_fitted_is_stored_and_shown(
+def test_a_fitted_model_is_stored_and_shown(
     location: str, ioncast: Ioncast, shown: Callable[..., list[dict[str, Any]]]
 ) -> None:
     put(location, *runs())
@@ -167,7 +167,7 @@ def test_each_engine_has_its_own_and_iors_comes_first(
     assert [record["engine"] for record in shown("--system", "there")] == ["forge"]
 
 
-def test_show_says_so_if_there_is_no_model(
+def test_show_says_so_without_a_model(
     location: str, ioncast: Ioncast, shown: Callable[..., list[dict[str, Any]]]
 ) -> None:
     put(location, *runs())

@@ -92,7 +92,7 @@ def outcomes(
 
 
 @pytest.mark.parametrize("with_0", [1, 2, 3, 10, 63])
-def test_what_was_measured_with_another_number_is_not_forgotten(with_0: int) -> None:
+def test_outcomes_with_another_number_are_not_forgotten(with_0: int) -> None:
     """The benchmarks say 0; ten runs with 8 got 30 MiB/s, and those with 0 get 26."""
     after = posterior(
         curve(30, 20, 24, 27, 27.0),

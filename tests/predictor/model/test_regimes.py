@@ -50,7 +50,7 @@ def test_a_jump_is_found_between_the_sizes_beside_it(jump: float) -> None:
     assert 128 * KIB < 2**begins < 512 * KIB
 
 
-def test_a_slope_is_no_jump() -> None:
+def test_a_slope_is_not_a_jump() -> None:
     assert found_on(0.0, begins_kib=128) is None
 
 

@@ -215,9 +215,7 @@ def current(place: Path, engine: str = "ior") -> Model | None:
         return read_summary(connection, "here", engine).model
 
 
-def test_what_was_fitted_is_there_until_the_measurements_change(
-    location: Path, synthetic: Any
-) -> None:
+def test_a_fitted_model_stays_until_the_measurements_change(location: Path, synthetic: Any) -> None:
     assert current(location) is None
     model = fit(location)
     found = current(location)

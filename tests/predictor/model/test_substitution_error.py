@@ -179,7 +179,7 @@ def test_one_run_that_is_a_little_off_is_scatter_but_many_are_not(a_phase: MakeP
         assert later.bandwidth_mib_s.mean > mean * (1.1 if later.io_nodes == 0 else 1.2)
 
 
-def test_what_is_not_known_is_doubted_half_as_much() -> None:
+def test_an_unknown_property_is_doubted_half_as_much() -> None:
     other = doubt_about([Difference("fsync", "none", "end")])
     for ours, theirs in ((None, "end"), ("none", None), (None, None)):
         assert doubt_about([Difference("fsync", ours, theirs)]) == other / 2

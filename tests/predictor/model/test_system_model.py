@@ -255,14 +255,14 @@ def _inputs(knowledge: SystemModel) -> tuple[np.ndarray, np.ndarray]:
     return knowledge.model.places(rows, io_nodes), logarithms
 
 
-def test_what_is_nearly_the_same_is_off_together(knowledge: SystemModel) -> None:
+def test_errors_of_nearly_equal_configurations_go_together(knowledge: SystemModel) -> None:
     config = knowledge.curves[0].config
     far = [replace(config, transfer_size=size, block_size=size) for size in (64 * MIB, 65 * MIB)]
     found = knowledge.expect([knowledge.match(one) for one in far], [4]).covariance
     assert found[0, 1] / math.sqrt(found[0, 0] * found[1, 1]) > 0.95
 
 
-def test_what_a_log_cannot_tell_is_as_in_the_benchmark(
+def test_values_that_a_log_cannot_tell_are_those_of_the_benchmark(
     knowledge: SystemModel, synthetic: Any
 ) -> None:
     """A log does not show O_DIRECT and fsync."""

@@ -110,7 +110,7 @@ def test_an_error_that_is_all_drift_is_attributed_to_it() -> None:
     assert found.noise == pytest.approx(0)
 
 
-def test_a_drift_towards_the_prediction_is_no_source_of_error() -> None:
+def test_a_drift_towards_the_prediction_is_not_a_source_of_error() -> None:
     curve = {n: at(100 * 0.9**7) for n in (0, 4)}
     found = explain(curve, SLOWER, [part("exact", n0=1, n4=1)], TIMES)
     assert found is not None

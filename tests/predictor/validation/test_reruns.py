@@ -141,7 +141,7 @@ def test_reruns_can_be_logs(write: Write, tmp_path: Path) -> None:
         ("application,io_nodes,bandwidth_mib_s,started\na,0,1,soon\n", 2, "started is 'soon'"),
     ],
 )
-def test_what_cannot_be_used_is_one_line_with_its_place(
+def test_an_unusable_rerun_is_an_error_with_its_place(
     write: Write, text: str, line: int, what: str
 ) -> None:
     path = write(text)

@@ -298,7 +298,7 @@ def test_a_log_without_reruns_is_a_warning(validate: Validate) -> None:
         ((), "Missing option '--log'"),
     ],
 )
-def test_a_log_option_that_is_none_is_said(
+def test_an_unusable_log_option_is_named(
     validate: Validate, options: tuple[str, ...], what: str
 ) -> None:
     result = validate(APPLICATIONS, *options)

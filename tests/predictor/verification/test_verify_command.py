@@ -120,7 +120,7 @@ def test_a_launcher_that_starts_other_processes_is_told(programs: Make) -> None:
     assert "under Darshan" not in done.stderr
 
 
-def test_a_library_that_is_none_is_named(programs: Make) -> None:
+def test_a_file_that_is_not_a_library_is_named(programs: Make) -> None:
     made = programs("true")
     made.library.write_bytes(b"")
     done = run_ioncast("match", PLAIN, *made.options)

@@ -74,7 +74,7 @@ def test_a_prediction_is_that_of_today_only_if_the_run_agrees(
         assert column in next(rows(advised))
 
 
-def test_hidden_io_is_no_part_of_the_predicted_time(a_phase: MakePhase, small: Curve) -> None:
+def test_hidden_io_does_not_count_in_the_predicted_time(a_phase: MakePhase, small: Curve) -> None:
     """Nothing predicts the collective phase, whose 8 s in the log fit into the pause after it."""
     unlike = a_phase((10, 10 * MIB), api="MPIIO", spatiality="collective", io_time_seconds=8.0)
     phases = [

@@ -177,7 +177,7 @@ def test_a_run_without_phases_has_no_advice() -> None:
     assert advise(SystemModel(()), [], "P06", "M07").advice == ()
 
 
-def test_io_that_does_not_change_is_no_basis(
+def test_io_that_does_not_change_does_not_count_as_a_basis(
     small: Curve, a_curve: MakeCurve, phase: Phase
 ) -> None:
     """A phase that nothing resembles stays unknown on both sides."""

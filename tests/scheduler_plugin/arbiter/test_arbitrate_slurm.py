@@ -308,7 +308,7 @@ def test_its_token_makes_nobody_else_of_it(config: Path, settings: SiteSettings)
     "options",
     [("--job-name=\xff",), ("--comment=a\xfeb",), ('--job-name=\x01"\\',), ("--chdir=/tmp",)],
 )
-def test_what_a_user_writes_into_a_job_keeps_no_job_held(
+def test_texts_of_a_user_in_a_job_keep_no_job_held(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int], options: tuple[str]
 ) -> None:
     # Encode the options as Latin-1, so that \xff is one byte, which is not UTF-8.

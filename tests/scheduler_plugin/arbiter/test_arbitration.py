@@ -93,7 +93,7 @@ def test_held_jobs_are_released_with_what_is_best_for_all() -> None:
     assert "400 MiB/s" in changes[0].why
 
 
-def test_what_running_jobs_have_is_not_given_again() -> None:
+def test_io_nodes_of_running_jobs_are_not_given_again() -> None:
     [change] = planned(waiting(1, "rising"), running(2, 5))
     assert change.licenses == "ionode:2"
     [change] = planned(waiting(1, "rising"), running(2, POOL + 1))
@@ -296,7 +296,7 @@ jobs_of_all_kinds = st.lists(
     weight=st.sampled_from(["none", "nodes", "priority"]),
     objective=st.sampled_from(["sum", "proportional"]),
 )
-def test_what_was_planned_needs_no_other_plan_and_no_more_than_there_is(
+def test_a_plan_for_the_result_of_a_plan_changes_nothing_and_fits_the_pool(
     jobs: list[Job],
     pool: int,
     weight: str,

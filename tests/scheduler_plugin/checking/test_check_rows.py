@@ -85,7 +85,7 @@ def test_only_a_failure_makes_the_command_fail() -> None:
     assert exit_code([good, doubtful, fail("a", "b", "c")]) == 1
 
 
-def test_a_source_that_only_root_may_read_is_no_failure() -> None:
+def test_a_source_that_only_root_may_read_is_a_warning() -> None:
     row = unknown("limits", Gap("Permission denied", needs_root=True))
     assert (row.status, row.found) == ("WARN", "not checked: Permission denied")
     assert row.remedy == "run this command as root"

@@ -65,7 +65,7 @@ def test_the_job_is_read_from_any_name_that_darshan_makes(
 
 
 @given(_words)
-def test_a_name_that_is_not_darshans_is_none(name: str) -> None:
+def test_a_file_name_that_darshan_does_not_write_is_not_a_log(name: str) -> None:
     assert parse_log_name(name) is None
 
 
@@ -213,7 +213,7 @@ def test_a_folder_that_is_away_is_not_taken_for_an_empty_one(tmp_path: Path) -> 
         logs.logs_of(42, 0.0, 1.0)
 
 
-def test_what_is_no_file_or_another_users_is_no_log(tmp_path: Path) -> None:
+def test_other_things_than_files_and_files_of_others_are_not_logs(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "link.darshan").symlink_to(tmp_path / "secret")
     with pytest.raises(InputError, match="this is a link"):

@@ -144,7 +144,7 @@ def _socket(path: Path) -> None:
     ],
     ids=["fifo", "folder", "socket", "link to a device", "link to nothing", "10 GiB"],
 )
-def test_a_log_that_is_none_is_rejected_and_the_others_are_sent(
+def test_an_unreadable_log_is_rejected_and_the_others_are_sent(
     site: Site,
     make: Callable[[Path], None],
     why: str,

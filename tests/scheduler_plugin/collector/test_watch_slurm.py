@@ -400,7 +400,7 @@ def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> Non
     assert "0 traces and 0 outcomes sent, 0 rejected, 0 waiting" in again.stderr
 
 
-def test_what_a_user_writes_into_a_job_hides_no_other_job(site: Site) -> None:
+def test_texts_of_a_user_in_a_job_hide_no_other_job(site: Site) -> None:
     strange = site.folder / os.fsdecode(b"folder \xff")
     strange.mkdir()
     with site.served() as served:
@@ -430,7 +430,7 @@ def test_a_job_of_which_nothing_was_decided_is_not_said_to_have_had_none(site: S
         assert _runs(served) == {str(job): None}
 
 
-def test_a_log_that_is_refused_is_no_failure(site: Site) -> None:
+def test_a_rejected_log_is_not_a_failure(site: Site) -> None:
     with site.served():
         job = site.submit(str(site.config))
         site.slurm.wait_for(job, "COMPLETED")
@@ -480,7 +480,7 @@ def test_a_second_watch_on_a_state_is_refused_in_one_line(site: Site) -> None:
         (lambda site: site.config.write_text("system = 3\n"), "slurm.toml:1: key `system`"),
     ],
 )
-def test_what_is_set_wrongly_is_one_line(
+def test_a_wrong_setting_is_an_error_of_one_line(
     site: Site, spoil: Callable[[Site], None], said: str
 ) -> None:
     spoil(site)

@@ -515,7 +515,7 @@ class _Warns:
         return self.send_trace()
 
 
-def test_what_the_service_warns_of_is_said_once(
+def test_a_warning_of_the_service_is_printed_once(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.system = "mn4"
@@ -564,7 +564,7 @@ def test_a_job_that_is_put_back_into_the_queue_is_two_runs(
     assert "is rejected" not in caplog.text
 
 
-def test_a_job_that_completes_before_it_is_queued_again_is_no_further_run(site: Site) -> None:
+def test_a_job_that_completes_before_it_is_queued_again_is_one_run(site: Site) -> None:
     """Slurm 22.05 then gives the present time as its start: 5, 6 and 7 s after the first run."""
     site.listed = [_job(**_RUNS)]
     site.round()
@@ -671,7 +671,7 @@ class _Deaf:
         return []
 
 
-def test_what_is_sent_already_is_not_sent_again(site: Site) -> None:
+def test_a_log_that_was_sent_is_not_sent_again(site: Site) -> None:
     site.listed = [_job()]
     site.log("periodic-ionodes4")
     site.round(rounds=2)
@@ -737,7 +737,7 @@ def test_a_state_has_one_watch(tmp_path: Path) -> None:
         pass
 
 
-def test_a_state_that_is_none_is_one_line(tmp_path: Path) -> None:
+def test_an_unusable_state_file_is_an_error_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "watch.sqlite"
     path.write_text("this is no database, however long it is" * 10)
     with pytest.raises(InputError, match="the state cannot be used"), opened_state(str(path)):
@@ -754,7 +754,7 @@ def test_a_copy_of_a_state_leaves_it_as_it_is(site: Site) -> None:
         assert len(state.running()) == 1
 
 
-def test_what_is_old_is_forgotten_and_what_runs_is_not(site: Site) -> None:
+def test_old_jobs_are_forgotten_and_running_ones_are_not(site: Site) -> None:
     site.listed = [_job(), _job(id=43, **_RUNS)]
     site.log("periodic-ionodes4")
     site.round(later_s=1000)

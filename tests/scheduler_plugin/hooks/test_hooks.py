@@ -264,7 +264,7 @@ def test_another_name_of_the_licence_can_be_set(site: Site) -> None:
     assert site.calls() == ["start 7 2 n[1-4]"]
 
 
-def test_what_ends_is_what_was_started(site: Site) -> None:
+def test_the_job_ends_with_the_number_that_it_started_with(site: Site) -> None:
     site.use_script()
     site.prolog(7, "ionode:4")
     site.epilog(7, "")
@@ -395,7 +395,7 @@ def test_a_daemon_that_has_written_its_line_twice_is_one(site: Site) -> None:
 
 
 @pytest.mark.slurm
-def test_what_a_crash_left_half_written_is_in_nobodys_way(site: Site) -> None:
+def test_a_file_that_a_crash_left_half_written_hinders_no_job(site: Site) -> None:
     site.use_gekkofwd()
     (site.jobs / ".7.hosts.new").write_text("io1 ofi+t")
     site.prolog(7, "ionode:8")
@@ -461,7 +461,7 @@ def test_nothing_in_a_users_environment_changes_what_tasks_are_told(
     assert told == {"ION_COUNT": "4"}
 
 
-def test_what_was_started_counts_more_than_the_environment(site: Site) -> None:
+def test_the_number_at_the_start_counts_more_than_the_environment(site: Site) -> None:
     site.use_script()
     site.prolog(7, "ionode:4")
     assert site.tells_tasks(7, JOB_LICENSES="ionode:2") == {"ION_COUNT": "4"}

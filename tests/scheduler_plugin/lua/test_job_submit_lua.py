@@ -270,7 +270,7 @@ def test_a_job_gets_what_the_service_decides(controller: Controller) -> None:
     assert controller.open_connections == 0
 
 
-def test_what_the_job_has_already_is_kept(controller: Controller) -> None:
+def test_licences_that_the_job_has_already_are_kept(controller: Controller) -> None:
     before = {"licenses": "matlab:2", "admin_comment": "of an admin"}
     job = controller.submit(before)
     assert job["licenses"] == "matlab:2,ionode:4"
@@ -460,7 +460,7 @@ def test_every_way_to_ask_for_licences_is_understood(
     assert found == (is_own, count if is_own else None)
 
 
-def test_what_the_user_asks_for_wins(controller: Controller) -> None:
+def test_a_number_that_the_user_asks_for_wins(controller: Controller) -> None:
     before = {"licenses": "matlab,ionode:3"}
     job = controller.submit(before)
     assert changed(job, before) == {"environment": {"ION_COUNT": "3"}}
@@ -477,7 +477,7 @@ def test_licences_too_long_to_read_are_left_alone(controller: Controller) -> Non
     assert controller.requests == []
 
 
-def test_what_cannot_be_added_to_is_left_alone(controller: Controller) -> None:
+def test_licences_with_alternatives_are_left_alone(controller: Controller) -> None:
     before = {"licenses": "matlab:1|fluent:1"}
     assert changed(controller.submit(before, default=1), before) == {}
     assert "alternatives" in controller.lines[0]
@@ -741,7 +741,7 @@ def test_the_question_has_what_slurm_knows(
     assert query(controller) == {"user": "alice", "name": "restart", **asked}
 
 
-def test_what_slurm_does_not_know_is_left_out(controller: Controller) -> None:
+def test_values_that_slurm_does_not_know_are_left_out(controller: Controller) -> None:
     controller.submit({"user_name": None, "name": ""})
     assert query(controller) == {}
 
@@ -794,7 +794,7 @@ def test_every_script_arrives(controller: Controller, text: str) -> None:
 @example(noise=b"half of a character, with another in it \xe1\xc2\x80\x80\x80")
 @example(noise=b"a half of a pair \xed\xa0\x80, too long \xc0\x80, too far \xf4\x90\x80\x80")
 @same_lua
-def test_what_is_not_utf8_does_no_harm(controller: Controller, noise: bytes) -> None:
+def test_texts_that_are_not_utf8_do_no_harm(controller: Controller, noise: bytes) -> None:
     text = noise.decode("latin-1")
     try:
         expected = noise.decode()
@@ -884,7 +884,7 @@ def test_the_token_may_be_in_a_file(controller: Controller, tmp_path: Path) -> N
         (b"HTTP/1.0 200 OK\r\n" + b"a: b\r\n" * 4000, "the answer is too long"),
     ],
 )
-def test_what_is_no_answer_is_taken_for_none(
+def test_an_unusable_answer_counts_as_a_missing_one(
     controller: Controller, answer: bytes, why: str
 ) -> None:
     controller.answer = answer
@@ -973,7 +973,7 @@ def test_the_log_says_which_settings_were_loaded(controller: Controller) -> None
     assert controller.lines == []
 
 
-def test_an_id_that_is_none_of_the_services_is_not_kept(controller: Controller) -> None:
+def test_an_id_that_the_service_cannot_give_is_not_kept(controller: Controller) -> None:
     controller.answer = response("4").replace(DECISION_ID.encode(), b"a" * 33)
     assert "admin_comment" not in controller.submit()
 
@@ -1061,7 +1061,7 @@ def test_no_script_is_sent_when_time_is_short(
 
 @pytest.mark.parametrize("takes_s", [0.026, 0.06])
 @pytest.mark.parametrize("token", [{}, WITH_TOKEN])
-def test_time_that_the_job_took_is_no_failure_of_the_service(
+def test_time_that_the_job_took_does_not_count_against_the_service(
     controller: Controller, takes_s: float, token: dict[str, str]
 ) -> None:
     submit = controller.start(**token)
@@ -1120,7 +1120,9 @@ def hangs_on_scripts_of(controller: Controller, *users: str) -> Any:
     return controller.module["new"](given, controller.slurm(), answer).submit
 
 
-def test_one_users_slow_script_is_no_failure_of_the_service(controller: Controller) -> None:
+def test_the_slow_script_of_one_user_does_not_count_against_the_service(
+    controller: Controller,
+) -> None:
     submit = hangs_on_scripts_of(controller, "eve")
     assert sent(controller, submit, "eve") == "script"
     assert fields(controller.lines[-1])["why"] == f"{NO_ANSWER}timeout"
@@ -1461,7 +1463,9 @@ def test_nobody_waits_longer_than_the_deadline(
 
 
 @pytest.mark.parametrize("behaviour", ["closing", "cut off", "500"])
-def test_a_bad_service_is_no_answer(version: str, place: dict[str, Any], behaviour: str) -> None:
+def test_a_bad_service_counts_as_a_missing_answer(
+    version: str, place: dict[str, Any], behaviour: str
+) -> None:
     with stand_in(**place) as service:
         service.behaviour = behaviour
         found = ask(version, service.address, 10_000)

@@ -238,7 +238,7 @@ def test_more_than_there_are_is_never_asked_for(site: Site) -> None:
 @pytest.mark.parametrize(
     ("licences", "io_nodes"), [("ionode:3", "3"), ("ionode", "1"), ("ionode:2;ionode:3", "5")]
 )
-def test_what_the_user_asks_for_wins(site: Site, licences: str, io_nodes: str) -> None:
+def test_a_number_that_the_user_asks_for_wins(site: Site, licences: str, io_nodes: str) -> None:
     site.set()
     shown = site.cluster.folder / "own"
     job = site.cluster.submit(

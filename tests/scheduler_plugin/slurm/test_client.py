@@ -122,7 +122,7 @@ def test_the_token_is_asked_for_anew(slurmrestd: Slurmrestd) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "two\nlines", "tokén", "tab\t"])
-def test_a_token_that_is_none_is_not_sent_or_told(token: str, slurmrestd: Slurmrestd) -> None:
+def test_an_unusable_token_is_neither_sent_nor_printed(token: str, slurmrestd: Slurmrestd) -> None:
     with served(slurmrestd) as address:
         slurm = Slurm(address, "ada", lambda: token)
         with pytest.raises(SlurmRefusedError, match="not one line of printable") as caught:
@@ -352,13 +352,13 @@ def test_a_slurmctld_that_is_down_fails_the_ping(slurm: Slurm, slurmrestd: Slurm
         "host:6820",
     ],
 )
-def test_an_address_that_is_none_is_refused(address: str) -> None:
+def test_an_unusable_address_is_rejected(address: str) -> None:
     with pytest.raises(InputError, match="not an address"):
         Slurm(address, "ada", lambda: "token")
 
 
 @pytest.mark.parametrize("user", ["", "ada\nX-SLURM-USER-NAME: root", "adä"])
-def test_a_users_name_that_is_none_is_refused(user: str) -> None:
+def test_an_unusable_user_name_is_rejected(user: str) -> None:
     with pytest.raises(InputError, match="not a valid user name"):
         Slurm("unix:/run/slurmrestd.sock", user, lambda: "token")
 
@@ -443,7 +443,7 @@ def test_a_server_that_accepts_nobody_is_unreachable() -> None:
 
 
 @pytest.mark.parametrize("how", [_hang_up, _stop_within_the_body, _speak_something_else])
-def test_what_is_no_whole_answer_is_an_error(how: Callable[[socket.socket], None]) -> None:
+def test_a_cut_answer_is_an_error(how: Callable[[socket.socket], None]) -> None:
     with _misbehaving(how) as address:
         slurm = Slurm(address, "ada", lambda: "token", 5.0)
         with pytest.raises(SlurmError):

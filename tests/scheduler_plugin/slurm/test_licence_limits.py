@@ -116,7 +116,7 @@ def test_the_lowest_limit_counts() -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 4294967294, 2**64 - 1])
-def test_no_number_is_no_limit(count: int) -> None:
+def test_a_limit_without_a_number_does_not_limit(count: int) -> None:
     entry = [{"type": "license", "name": "ionode", "count": count}]
     qos = {"limits": {"max": {"tres": {"total": entry, "per": {"job": entry}}}}}
     assert qos_limit(qos, "ionode") is None

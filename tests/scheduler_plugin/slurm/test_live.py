@@ -105,7 +105,7 @@ def test_a_cancelled_job_has_ended(running: Cluster, slurm: Slurm) -> None:
     assert (job.state, job.has_ended, job.is_held) == ("CANCELLED", True, False)
 
 
-def test_a_job_that_slurm_does_not_know_is_none(slurm: Slurm) -> None:
+def test_an_unknown_job_is_missing(slurm: Slurm) -> None:
     assert slurm.job(999_999) is None
 
 

@@ -150,7 +150,7 @@ def test_one_job_is_the_same_in_every_version(slurm: Slurm) -> None:
     assert slurm.job(104) == JOBS[3]
 
 
-def test_a_job_that_is_not_known_is_none_in_every_version(slurm: Slurm) -> None:
+def test_an_unknown_job_is_missing_in_every_version(slurm: Slurm) -> None:
     assert slurm.job(999) is None
 
 

@@ -172,7 +172,7 @@ def test_a_pause_after_the_open_and_before_the_close_is_left_out(tmp_path: Path)
     assert elapsed_of(tmp_path, file) == {"write": [4.0]}
 
 
-def test_fsync_before_the_close_is_no_pause(tmp_path: Path) -> None:
+def test_fsync_before_the_close_is_not_a_pause(tmp_path: Path) -> None:
     """Darshan counts fsync in the time of writes, but not in the end of the last write."""
     file = record(write=(2, 4), opened=(2, 2), closed=(24, 24.5), seconds=21.5)
     assert elapsed_of(tmp_path, file) == {"write": [22.5]}
@@ -181,7 +181,7 @@ def test_fsync_before_the_close_is_no_pause(tmp_path: Path) -> None:
     assert elapsed_of(tmp_path, file) == {"write": [21.5]}
 
 
-def test_a_slow_open_is_no_pause(tmp_path: Path) -> None:
+def test_a_slow_open_is_not_a_pause(tmp_path: Path) -> None:
     file = record(write=(8, 10), opened=(2, 8), closed=(10, 10), metadata=6)
     assert elapsed_of(tmp_path, file) == {"write": [8.0]}
 

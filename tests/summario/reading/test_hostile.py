@@ -96,7 +96,9 @@ def test_a_small_file_cannot_take_gigabytes(tmp_path: Path) -> None:
         read_log(path)
 
 
-def test_what_gzip_compressed_twice_is_rejected_before_it_is_inflated(tmp_path: Path) -> None:
+def test_a_file_that_gzip_compressed_twice_is_rejected_before_it_is_inflated(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.darshan.gz"
     path.write_bytes(gzip.compress(b"\x1f\x8b" + bytes(64 << 20)))
     with at_most(16 << 20), pytest.raises(InputError, match="not a Darshan log"):

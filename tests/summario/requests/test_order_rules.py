@@ -158,7 +158,7 @@ def test_a_file_without_posix_records_does_not_get_the_order_of_another_file(
     assert phase_of(tmp_path, *records).order is None
 
 
-def test_an_idle_process_is_no_aggregation_of_independent_requests(tmp_path: Path) -> None:
+def test_an_idle_process_does_not_make_independent_requests_aggregated(tmp_path: Path) -> None:
     assert phase_of(tmp_path, above(kind="INDEP"), below(idle=True)).order == "sequential"
 
 
@@ -199,7 +199,7 @@ def test_a_heat_map_with_many_bytes_of_other_files_counts_nothing(
     assert phase_of(tmp_path, above(), below(idle=True), heatmaps=maps).aggregators == expected
 
 
-def test_the_writer_of_a_header_is_no_aggregator(tmp_path: Path) -> None:
+def test_the_writer_of_a_header_is_not_an_aggregator(tmp_path: Path) -> None:
     header = Heatmap("POSIX", 3, 1.0, [MIB // 10], [0])
     maps = [*heatmaps(20, 20, 0), header]
     assert phase_of(tmp_path, above(), below(idle=True), heatmaps=maps).aggregators == 2

@@ -79,7 +79,7 @@ def test_short_gaps_do_not_separate_where_there_is_a_long_one() -> None:
 # Edges of the rule.
 
 
-def test_no_request_is_no_phase_and_one_is_one() -> None:
+def test_one_request_is_a_phase_and_none_is_not() -> None:
     assert len(trace_phases(table([]), "POSIX")) == 0
     [phase] = trace_phases(bursts((3, 3)), "POSIX")
     assert (phase.duration_seconds, phase.lateness, phase.stragglers) == (0, 0, ())

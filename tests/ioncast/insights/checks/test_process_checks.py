@@ -164,12 +164,12 @@ def test_a_file_of_one_process_is_not_shared(tmp_path: Path) -> None:
     assert not {"P18", "P19", "P21"} & check_records(tmp_path, records).keys()
 
 
-def test_a_difference_of_less_than_a_second_is_no_slow_process(tmp_path: Path) -> None:
+def test_a_difference_of_less_than_a_second_does_not_make_a_process_slow(tmp_path: Path) -> None:
     assert "P19" in check_records(tmp_path, [slow(1.01, 5)])
     assert "P19" not in check_records(tmp_path, [slow(1.0, 5)])
 
 
-def test_a_share_above_the_mean_alone_is_no_finding(tmp_path: Path) -> None:
+def test_a_share_above_the_mean_alone_is_not_a_finding(tmp_path: Path) -> None:
     """With 512 processes the quotient is about 1/512, however slow one of them is."""
     many = slow(20, 512 * 11.0)
     assert "P19" not in check_records(tmp_path, [many], nprocs=512)
@@ -256,7 +256,7 @@ def test_a_process_is_unbalanced_in_all_that_differs(
     assert (found["D02"].finding.ranks if "D02" in found else None) == ranks
 
 
-def test_rank_0_with_few_bytes_is_no_finding(tmp_path: Path) -> None:
+def test_rank_0_with_few_bytes_is_not_a_finding(tmp_path: Path) -> None:
     assert "D01" not in check_records(tmp_path, [own(0, BYTES_WRITTEN=MIB)])
     assert "D01" in check_records(tmp_path, [own(0, BYTES_WRITTEN=MIB + 1)])
 
@@ -395,7 +395,7 @@ def test_one_process_below_mpiio_for_several_nodes(
         assert found["P18"].seconds_at_stake == pytest.approx(40 * (1 - 1 / 496))
 
 
-def test_one_aggregator_of_one_node_is_no_imbalance(tmp_path: Path) -> None:
+def test_one_aggregator_of_one_node_is_not_an_imbalance(tmp_path: Path) -> None:
     checked = checked_log(tmp_path, collective(), nprocs=4, modules=aggregating("a", idle="aaa"))
     assert "P18" not in codes(checked)
 
@@ -467,7 +467,7 @@ def test_as_many_aggregators_as_nodes_but_on_other_nodes(tmp_path: Path) -> None
     assert (code, found.finding.numbers["empty"]) == ("M08", "b")
 
 
-def test_a_process_that_writes_a_header_is_no_aggregator(tmp_path: Path) -> None:
+def test_a_process_that_writes_a_header_is_not_an_aggregator(tmp_path: Path) -> None:
     """Of 64 MiB and 677,867.3 bytes, these bytes are 1 %."""
     small = aggregating("a", "b", idle="ab", small=677_867)
     assert placement(tmp_path, small, 4)[0] == "M10"

@@ -310,7 +310,7 @@ def _log_of(records: dict[str, Records], start: float) -> DarshanLog:
     return DarshanLog("a.darshan", job, records, {}, {77: "/data/a"}, header, ())
 
 
-def test_a_float_that_is_no_number_counts_as_0() -> None:
+def test_a_float_that_is_not_a_number_counts_as_0() -> None:
     [bits] = struct.unpack("<q", struct.pack("<d", float("nan")))
     layer = facts_of(Run((_log_of({"POSIX": _records(4, F_META_TIME=bits)}, 0.0),))).layers["POSIX"]
     assert layer.metadata_seconds.tolist() == [0.0]

@@ -364,7 +364,7 @@ def test_it_does_not_matter_which_variant_a_job_is_if_both_get_the_same_number(
     assert unlike["confidence"] == pytest.approx(share * alone["confidence"], abs=1e-5)
 
 
-def test_what_runs_got_corrects_what_is_expected(site: Site) -> None:
+def test_outcomes_correct_the_expected_bandwidth(site: Site) -> None:
     site.measure()
     site.run()
     site.seconds()
@@ -392,7 +392,7 @@ def test_an_outcome_without_a_log_corrects_it_too(site: Site, spool: SpoolWriter
     assert after["expected_mib_s"] > before["expected_mib_s"]
 
 
-def test_what_one_number_taught_is_not_forgotten_for_another(site: Site) -> None:
+def test_outcomes_with_one_number_are_not_forgotten_for_those_with_another(site: Site) -> None:
     """Ten runs with 8 I/O nodes got 30 MiB/s, and more than 50 later ones with none get 26."""
     site.measure()
     site.run()
@@ -595,7 +595,7 @@ def test_while_a_model_is_fitted_all_the_rest_goes_on(
     assert site.read(stored_model, "here", "ior") is not None
 
 
-def test_what_many_applications_do_alike_is_predicted_once(
+def test_equal_runs_of_many_applications_are_predicted_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predicted = []
@@ -667,7 +667,7 @@ def test_a_run_that_is_mostly_metadata_is_predicted_apart(
     assert sorted(matched) == ["exact", "interpolated"]
 
 
-def test_what_applications_share_is_prepared_again_for_what_came_meanwhile(
+def test_shared_answers_are_prepared_again_for_runs_that_came_meanwhile(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.measure()
@@ -1282,7 +1282,7 @@ def is_fine(site: Site) -> bool:
     return heartbeat is not None and heartbeat.database_ok
 
 
-def test_a_database_that_goes_while_a_system_is_learned_is_no_defect(
+def test_a_database_that_goes_while_a_system_is_learned_does_not_count_as_a_defect(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object) -> None:

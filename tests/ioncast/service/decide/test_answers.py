@@ -366,7 +366,7 @@ def test_while_runs_may_be_missing_an_answer_says_why(unheard_of: str | None) ->
 
 
 @pytest.mark.parametrize("says", ["the same executable and user"])
-def test_what_json_keeps_of_an_entry_answers_the_same(says: str) -> None:
+def test_an_entry_that_went_through_json_answers_the_same(says: str) -> None:
     entry = [group(), group(tasks=4)]
     kept = [PreparedGroup(*each) for each in json.loads(json.dumps(entry))]
     for tasks in (None, 4, 16, 100):

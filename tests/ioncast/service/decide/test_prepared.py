@@ -85,7 +85,7 @@ def body(of: Entry) -> bytes:
     return answer(of, "it", 16, None, None).body
 
 
-def test_what_is_written_is_read(writer: Writer, reader: Reader) -> None:
+def test_written_answers_are_read(writer: Writer, reader: Reader) -> None:
     put(writer, a=entry(1), b=entry(2, 16, 64))
     assert reader.refresh()
     assert (held(reader, "a"), held(reader, "b")) == (body(entry(1)), body(entry(2, 16, 64)))
@@ -108,7 +108,7 @@ def test_systems_have_entries_of_their_own(writer: Writer, reader: Reader) -> No
     assert (held(reader, "a"), held(reader, "a", "there")) == (body(entry(1)), body(entry(2)))
 
 
-def test_what_did_not_change_is_not_read_again(writer: Writer, reader: Reader) -> None:
+def test_unchanged_answers_are_not_read_again(writer: Writer, reader: Reader) -> None:
     put(writer, a=entry(1), b=entry(2))
     reader.refresh()
     packed = dict(reader.entries._packed)

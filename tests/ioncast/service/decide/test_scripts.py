@@ -198,7 +198,7 @@ def test_a_quote_without_an_end_hides_nothing_before_it(quote: str) -> None:
         "./prep\n" + "\n".join(f"./p{number}" for number in range(200)) + "\nsrun ./app\n",
     ],
 )
-def test_what_is_launched_is_looked_up_before_what_prepares_it(script: str) -> None:
+def test_launched_programs_come_before_those_that_prepare_them(script: str) -> None:
     found = programs(script)
     assert found.index("./app") < found.index("./prep")
 

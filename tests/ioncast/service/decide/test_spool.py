@@ -52,7 +52,7 @@ def append_and_die(folder: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_what_was_appended_outlives_a_killed_worker(tmp_path: Path) -> None:
+def test_appended_decisions_outlive_a_killed_worker(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=append_and_die, args=(tmp_path,))
     process.start()
     process.join()

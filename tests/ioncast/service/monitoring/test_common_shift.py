@@ -97,7 +97,7 @@ def test_one_or_two_applications_are_no_change_of_the_machine() -> None:
         assert common_shifts(history(5, seed=2, shifted=shifted)) == []
 
 
-def test_a_minority_is_no_change_of_the_machine() -> None:
+def test_a_minority_does_not_suggest_a_change_of_the_machine() -> None:
     assert common_shifts(history(8, seed=3, shifted=range(3))) == []
     [found] = common_shifts(history(8, seed=3, shifted=range(4)))
     assert (found.programs, found.watched) == (4, 8)

@@ -49,7 +49,7 @@ def test_small_values_are_no_alarm(series: list[float]) -> None:
 
 
 @given(st.floats(-1e300, 1e300))
-def test_one_value_alone_is_no_alarm(odd: float) -> None:
+def test_one_value_alone_does_not_raise_an_alarm(odd: float) -> None:
     quiet = [0.0] * 60
     for series in ([odd], [*quiet, odd], [odd, *quiet], [*quiet, odd, *quiet]):
         assert control_chart(series).since is None

@@ -184,7 +184,7 @@ def test_outcomes_without_a_decision_or_an_expectation_have_no_error() -> None:
     assert application.decisions == 1
 
 
-def test_nothing_is_no_error() -> None:
+def test_without_outcomes_no_error_is_computed() -> None:
     found = errors_so_far([])
     assert (found.outcomes, found.judged, found.systems, found.worst) == (0, (), (), ())
     assert drift([]) == ()
@@ -322,7 +322,7 @@ def test_all_of_it_is_json() -> None:
     assert (first["system"], first["pattern"], first["drifted"]) == ("here", None, False)
 
 
-def test_what_a_database_joins_is_judged(tmp_path: Path) -> None:
+def test_outcomes_joined_by_a_database_are_judged(tmp_path: Path) -> None:
     kind = {"type": "write", "api": "POSIX", "spatiality": "contiguous", "files": "shared"}
     place = tmp_path / "bench.sqlite"
     with opened_database(place) as engine:

@@ -81,7 +81,7 @@ def test_the_socket_of_a_running_service_is_left_to_it(tmp_path: Path) -> None:
             client.connect(place)
 
 
-def test_a_socket_that_a_killed_service_left_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_socket_that_a_killed_service_left_is_replaced(tmp_path: Path) -> None:
     place = tmp_path / "s"
     with closing(socket.socket(socket.AF_UNIX)) as server:
         server.bind(str(place))

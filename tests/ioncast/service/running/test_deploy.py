@@ -43,7 +43,7 @@ def test_the_sample_names_every_setting() -> None:
     assert named == {*Settings.model_fields, *SystemSettings.model_fields} - {"systems"}
 
 
-def test_what_has_no_value_in_the_sample_can_be_given_one(tmp_path: Path) -> None:
+def test_a_setting_without_a_value_in_the_sample_accepts_one(tmp_path: Path) -> None:
     text = (DEPLOY / "service.toml").read_text(encoding="utf-8")
     full = settings_of(re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE), tmp_path)
     assert full.default_io_nodes == 0

@@ -86,7 +86,7 @@ def test_an_application_without_runs_goes_and_decisions_forget_it(database: Engi
         assert decision(connection, DECISION.id).application_id is None
 
 
-def test_deleting_the_newest_run_is_no_older_database(database: Engine) -> None:
+def test_after_deleting_the_newest_run_the_database_does_not_seem_older(database: Engine) -> None:
     kept, _ = put_run(database)
     gone, _ = put_run(database, "/opt/other")
     put_outcome(database, "1")

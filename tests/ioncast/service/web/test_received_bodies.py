@@ -56,7 +56,7 @@ def test_a_body_over_a_slow_line_is_received(clock: Clock) -> None:
     assert received(clock, *[(1.0, b"x" * 31_250)] * 600) == 18_750_000
 
 
-def test_a_pause_of_some_seconds_is_no_reason_to_give_up(clock: Clock) -> None:
+def test_after_a_pause_of_some_seconds_the_body_is_still_read(clock: Clock) -> None:
     assert received(clock, (0.0, b"x" * 100), (8.0, b"x"), (8.0, b"x")) == 102
 
 

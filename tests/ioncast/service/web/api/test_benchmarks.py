@@ -109,9 +109,7 @@ def test_a_file_that_contradicts_an_earlier_import_needs_replace(
     assert len(found) == 440
 
 
-def test_what_was_measured_is_what_the_file_says(
-    testbed: TestResponse, client: FlaskClient
-) -> None:
+def test_measurements_are_those_of_the_file(testbed: TestResponse, client: FlaskClient) -> None:
     expected: dict[tuple[str, int], list[float]] = defaultdict(list)
     with TESTBED.open(encoding="utf-8") as file:
         for line in csv.DictReader(file):

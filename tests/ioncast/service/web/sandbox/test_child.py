@@ -144,7 +144,7 @@ def test_a_process_that_a_library_ends_is_unusable_input(children: Children, cod
 
 
 @pytest.mark.parametrize("function", [job.loop, job.loop_deaf])
-def test_what_takes_too_long_is_stopped(
+def test_a_task_that_takes_too_long_is_stopped(
     impatient: Children, function: Callable[[], object]
 ) -> None:
     with pytest.raises(InputError, match="more than 1 s and was stopped") as caught:
@@ -171,12 +171,12 @@ def test_a_function_that_takes_too_long_ends_even_if_the_server_cannot_stop_it(
             looping.result()
 
 
-def test_what_takes_too_much_memory_is_stopped(children: Children) -> None:
+def test_a_task_that_takes_too_much_memory_is_stopped(children: Children) -> None:
     with pytest.raises(InputError, match="more than 1024 MiB of memory and was stopped"):
         children.run(job.take_memory)
 
 
-def test_what_breaks_the_interpreter_is_stopped(children: Children) -> None:
+def test_a_task_that_breaks_the_interpreter_is_stopped(children: Children) -> None:
     with pytest.raises((InputError, RuntimeError)):
         children.run(job.blow_the_stack)
 
@@ -187,7 +187,7 @@ def test_a_large_result_arrives_and_one_that_is_too_large_does_not(children: Chi
         children.run(job.return_bytes, 64 * MIB)
 
 
-def test_what_a_process_started_ends_with_it(children: Children, tmp_path: Path) -> None:
+def test_processes_of_a_task_end_with_it(children: Children, tmp_path: Path) -> None:
     children.run(job.leave_a_process, str(tmp_path / "pid"))
     assert until(lambda: not lives(pid_in(tmp_path / "pid")))
 
@@ -292,7 +292,7 @@ def test_a_server_that_was_killed_is_started_again(children: Children) -> None:
     assert other != server
 
 
-def test_what_a_killed_server_ran_is_run_again(children: Children, tmp_path: Path) -> None:
+def test_tasks_of_a_killed_server_run_again(children: Children, tmp_path: Path) -> None:
     _, server = children.run(job.ids)
     path, go = tmp_path / "pid", tmp_path / "go"
     with ThreadPoolExecutor(1) as pool:
