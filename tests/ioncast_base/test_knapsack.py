@@ -287,6 +287,7 @@ def test_a_job_without_direct_access_waits_when_no_io_node_is_left() -> None:
     assert (found.io_nodes, found.expected_mib_s) == (1, 20.0)
 
 
+@pytest.mark.promise("slurm-too-few-io-nodes")
 def test_no_job_waits_where_all_can_have_their_smallest_number() -> None:
     # The first job alone would reach the highest sum with all I/O nodes.
     curves = [{2: 10.0, 6: 100.0}, {2: 1.0}, {2: 1.0}]
@@ -295,6 +296,7 @@ def test_no_job_waits_where_all_can_have_their_smallest_number() -> None:
     assert divided([{2: 10.0, 6: 100.0}, {0: 1.0, 2: 2.0}, {0: 1.0, 2: 2.0}], 6) == [6, 0, 0]
 
 
+@pytest.mark.promise("slurm-too-few-io-nodes")
 def test_too_few_io_nodes_for_all_serve_as_many_jobs_as_possible() -> None:
     assert divided([{3: 100.0}, {2: 1.0}, {2: 1.0}], 4) == [None, 2, 2]
     assert divided([{3: 100.0}, {2: 1.0}, {2: 2.0}], 3) == [3, None, None]

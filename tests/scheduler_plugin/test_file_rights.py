@@ -91,6 +91,7 @@ bad_files = st.builds(Made, bad, st.sampled_from([0o400, 0o644]))
 open_files = st.builds(Made, good, st.sampled_from([0o664, 0o646]))
 
 
+@pytest.mark.promise("slurm-file-rights")
 @pytest.mark.root
 @settings(max_examples=examples(400))
 @given(
@@ -142,6 +143,7 @@ def test_a_group_may_write_into_a_file_but_not_into_its_folder(
     assert str(tmp_path) in problems_of(path, has_writing_group=True)
 
 
+@pytest.mark.promise("slurm-file-rights")
 @pytest.mark.root
 def test_folders_of_a_link_and_of_its_target_count(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):

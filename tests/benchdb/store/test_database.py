@@ -128,6 +128,7 @@ def test_a_new_database_has_the_newest_version(database: Engine) -> None:
         assert MigrationContext.configure(connection).get_current_revision() == NEWEST
 
 
+@pytest.mark.promise("service-old-ioncast")
 def test_a_database_of_a_newer_ioncast_is_rejected_and_unchanged(tmp_path: Path) -> None:
     place = tmp_path / "bench.sqlite"
     engine = open_database(place)

@@ -163,6 +163,7 @@ def decision_of(slurm: Cluster, job_id: int) -> str:
     return found.decision_id
 
 
+@pytest.mark.promise("slurm-too-few-io-nodes")
 def test_held_jobs_share_the_pool_and_run(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int]
 ) -> None:
@@ -213,6 +214,7 @@ def test_a_job_that_is_put_back_is_not_held_by_the_arbiter(
     assert slurm.job(jobs[0])["EligibleTime"] == before["EligibleTime"]
 
 
+@pytest.mark.promise("slurm-heterogeneous-job")
 def test_only_the_first_component_of_a_het_job_is_held_and_gets_a_share(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int]
 ) -> None:
@@ -394,6 +396,7 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
     assert "arbitration works again" in said.read_text()
 
 
+@pytest.mark.promise("slurm-arbiter-killed-hangs")
 def test_a_slurmrestd_that_hangs_makes_the_heartbeat_old(
     slurm: Cluster, config: Path, settings: SiteSettings, tmp_path: Path
 ) -> None:
@@ -417,6 +420,7 @@ def test_a_slurmrestd_that_hangs_makes_the_heartbeat_old(
             process.terminate()
 
 
+@pytest.mark.promise("slurm-arbiter-killed-hangs")
 def test_a_job_starts_by_itself_after_the_arbiter_was_killed(
     slurm: Cluster, config: Path, settings: SiteSettings, tmp_path: Path
 ) -> None:
@@ -432,6 +436,7 @@ def test_a_job_starts_by_itself_after_the_arbiter_was_killed(
     assert eligible_s(slurm, job_id) == until_s
 
 
+@pytest.mark.promise("slurm-token-user-attacks")
 def test_the_arbiters_user_can_neither_replace_the_heartbeat_nor_lease_it(
     settings: SiteSettings,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,6 +191,7 @@ def test_a_job_for_which_none_are_left_waits_in_slurms_order() -> None:
     assert planned(*applied([job, busy], [change])) == []
 
 
+@pytest.mark.promise("slurm-too-few-io-nodes")
 def test_no_job_waits_for_the_sum_of_the_others() -> None:
     # Of 4 I/O nodes both jobs can have the 2 that they need; one job alone would have 200 MiB/s.
     jobs = waiting(1, "forwarded"), waiting(2, "slow")

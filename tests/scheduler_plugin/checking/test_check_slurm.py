@@ -395,6 +395,7 @@ def unsafe(folder: Path) -> Iterator[None]:
             path.chmod(info.st_mode)
 
 
+@pytest.mark.promise("slurm-file-rights")
 def test_each_unsafe_file_has_a_row_and_its_remedy_makes_it_safe(site: Site) -> None:
     with unsafe(site.folder):
         rows = [row for row in site.rows() if row["subject"] == "rights"]

@@ -71,6 +71,7 @@ def test_a_masked_unit_is_not_judged(tmp_path: Path) -> None:
     assert gather_rights(Rule(str(tmp_path / "unit"))) is None
 
 
+@pytest.mark.promise("slurm-file-rights")
 @pytest.mark.root
 def test_each_file_of_the_manuals_is_found_if_others_can_write_to_it(tmp_path: Path) -> None:
     rows = rights_in_etc(tmp_path, dict.fromkeys(FILES, "646"))

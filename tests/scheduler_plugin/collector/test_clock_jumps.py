@@ -67,6 +67,7 @@ def _time(site: Site) -> SteadyTime:
     return SteadyTime(lambda: site.now_s + site.ahead_s, lambda: site.now_s - _START_S)
 
 
+@pytest.mark.promise("watch-wrong-clock")
 @pytest.mark.parametrize("ahead_s", [_AHEAD_S, -_AHEAD_S])
 def test_a_jump_counts_only_if_the_clock_stays_so_for_an_hour(site: Site, ahead_s: float) -> None:
     steady = _time(site)
@@ -79,6 +80,7 @@ def test_a_jump_counts_only_if_the_clock_stays_so_for_an_hour(site: Site, ahead_
     assert steady() == site.now_s + ahead_s
 
 
+@pytest.mark.promise("watch-wrong-clock")
 def test_after_a_wrong_second_the_time_is_that_of_the_clock_again(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,6 +95,7 @@ def test_after_a_wrong_second_the_time_is_that_of_the_clock_again(
     ]
 
 
+@pytest.mark.promise("watch-wrong-clock")
 @pytest.mark.parametrize("ahead_s", [_AHEAD_S, -_AHEAD_S])
 def test_a_log_that_is_put_off_while_the_clock_is_wrong_is_sent_soon(
     site: Site, ahead_s: float
@@ -107,6 +110,7 @@ def test_a_log_that_is_put_off_while_the_clock_is_wrong_is_sent_soon(
     assert len(site.outcomes()) == 1
 
 
+@pytest.mark.promise("watch-wrong-clock")
 def test_a_log_that_was_put_off_for_years_by_a_wrong_clock_is_sent_at_the_next_start(
     site: Site,
 ) -> None:
@@ -122,6 +126,7 @@ def test_a_log_that_was_put_off_for_years_by_a_wrong_clock_is_sent_at_the_next_s
     assert len(site.outcomes()) == 1
 
 
+@pytest.mark.promise("watch-wrong-clock")
 def test_a_clock_that_is_ahead_for_a_second_closes_no_job_before_its_log_is_there(
     site: Site,
 ) -> None:
@@ -134,6 +139,7 @@ def test_a_clock_that_is_ahead_for_a_second_closes_no_job_before_its_log_is_ther
     assert len(site.outcomes()) == 1
 
 
+@pytest.mark.promise("watch-wrong-clock")
 def test_a_job_that_ends_while_the_clock_is_wrong_is_closed_in_time(site: Site) -> None:
     site.listed = [_job(**_RUNS)]
     with _watching(site) as (watch, state):
@@ -146,6 +152,7 @@ def test_a_job_that_ends_while_the_clock_is_wrong_is_closed_in_time(site: Site) 
         assert not state.ended()
 
 
+@pytest.mark.promise("watch-wrong-clock")
 def test_an_end_in_the_future_closes_a_job_in_time(site: Site) -> None:
     """The clock of slurmctld's machine was wrong when the job ended."""
     site.listed = [_job(ended_s=int(_START_S + _AHEAD_S))]
@@ -158,6 +165,7 @@ def test_an_end_in_the_future_closes_a_job_in_time(site: Site) -> None:
         assert not state.ended()
 
 
+@pytest.mark.promise("watch-wrong-clock")
 def test_nothing_is_forgotten_for_a_day_after_the_clock_was_wrong_for_a_second(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -174,6 +182,7 @@ def test_nothing_is_forgotten_for_a_day_after_the_clock_was_wrong_for_a_second(
     assert "1 log could not be sent for four weeks and will not be sent" in caplog.text
 
 
+@pytest.mark.promise("watch-wrong-clock")
 def test_a_watch_that_starts_with_a_wrong_clock_forgets_one_percent_an_hour(site: Site) -> None:
     site.ahead_s = _AHEAD_S
     for hour in range(1, 3):
@@ -190,6 +199,7 @@ def test_a_watch_that_starts_with_a_wrong_clock_forgets_one_percent_an_hour(site
         assert state.waiting() == 294
 
 
+@pytest.mark.promise("watch-wrong-clock")
 def test_a_watch_that_was_idle_for_long_forgets_everything_old_in_the_end(site: Site) -> None:
     with _watching(site) as (watch, state), _wrong_token(site):
         _add_unsent(state, 150, site.now_s - 60 * _DAY_S)

@@ -73,6 +73,7 @@ def _jobs_with_runs(site: Site) -> list[str]:
     return sorted(run["job_id"] for run in site.runs())
 
 
+@pytest.mark.promise("watch-log-changes")
 def test_a_log_that_changes_its_size_while_it_is_sent_stops_nothing(site: Site) -> None:
     site.listed = [_job(), _job(id=43)]
     changing = site.log(_OF_42)
@@ -83,6 +84,7 @@ def test_a_log_that_changes_its_size_while_it_is_sent_stops_nothing(site: Site) 
         assert _works(site, later_s=60)
 
 
+@pytest.mark.promise("watch-log-changes")
 def test_an_import_survives_a_log_that_changes_its_size(past: Past) -> None:
     [changing] = (past.folder / "logs").rglob("*id44*")
     with _disturbed(changing, _RESIZES):
@@ -90,6 +92,7 @@ def test_an_import_survives_a_log_that_changes_its_size(past: Past) -> None:
     assert _jobs_with_runs(past) == ["42", "43"]
 
 
+@pytest.mark.promise("watch-log-changes")
 @pytest.mark.parametrize(
     "path", ["/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled"]
 )
@@ -99,6 +102,7 @@ def test_a_log_with_more_or_fewer_bytes_than_its_size_said_is_not_copied(path: s
         copied_log(Path(path), "root")
 
 
+@pytest.mark.promise("watch-log-changes")
 def test_a_log_that_changes_is_put_off_alone(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.listed = [_job()]
     log, changing = site.log(_OF_42), Path("/proc/self/status")
@@ -132,6 +136,7 @@ def _socket(path: Path) -> None:
     os.chdir(before)
 
 
+@pytest.mark.promise("watch-pipe-instead-of-log")
 @pytest.mark.parametrize(
     ("make", "why"),
     [
@@ -163,6 +168,7 @@ def test_an_unreadable_log_is_rejected_and_the_others_are_sent(
     assert rejected.endswith(f"({bad}): {why}")
 
 
+@pytest.mark.promise("watch-log-changes")
 def test_a_log_with_a_lease_is_put_off_alone(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.listed = [_job(), _job(id=43)]
     *_, leased = [site.log(name) for name in _FORKED]
@@ -179,6 +185,7 @@ def test_a_log_with_a_lease_is_put_off_alone(site: Site, caplog: pytest.LogCaptu
     assert sum(sent) == test_watching._FORKED_BYTES
 
 
+@pytest.mark.promise("watch-log-changes")
 def test_logs_that_grew_are_sent_by_themselves(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together the logs would take more memory than one request may."""
     sizes = []
@@ -232,6 +239,7 @@ class _Breaks(_Patient):
         return super()._send(path, logs, fields)
 
 
+@pytest.mark.promise("watch-log-changes")
 def test_a_fault_in_sending_one_log_stops_no_other_log(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -251,6 +259,7 @@ def test_a_fault_in_sending_one_log_stops_no_other_log(
     assert _jobs_with_runs(site) == ["42", "43"]
 
 
+@pytest.mark.promise("watch-log-changes")
 def test_an_import_sends_all_logs_but_one_with_a_lease(
     past: Past, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -263,6 +272,7 @@ def test_an_import_sends_all_logs_but_one_with_a_lease(
     assert _jobs_with_runs(past) == ["42", "43", "44"]
 
 
+@pytest.mark.promise("watch-large-logs")
 def test_users_take_turns() -> None:
     waiting = [("ann", 1), ("ann", 2), ("ann", 3), ("bob", 4), ("cy", 5), ("bob", 6)]
     order = [("ann", 1), ("bob", 4), ("cy", 5), ("ann", 2), ("bob", 6), ("ann", 3)]
@@ -290,6 +300,7 @@ class _Notes:
     send_outcome = send_trace
 
 
+@pytest.mark.promise("watch-large-logs")
 def test_a_log_waits_for_one_log_of_each_other_user_at_most(site: Site) -> None:
     users = ["ann", "eve", "bob"]
     for user, jobs in (("ann", 40), ("eve", 40), ("bob", 1)):

@@ -170,6 +170,7 @@ def test_an_import_that_is_done_sends_nothing_again(past: Past) -> None:
     assert past.count["done"] == 3
 
 
+@pytest.mark.promise("watch-import-history")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("request_number", [1, 2, 3])
 def test_an_import_that_is_killed_goes_on(past: Past, when: str, request_number: int) -> None:
@@ -191,6 +192,7 @@ def test_an_import_that_is_killed_goes_on(past: Past, when: str, request_number:
     assert len(past.sent) == 3 + (when == "after")
 
 
+@pytest.mark.promise("watch-import-history")
 def test_an_import_that_is_killed_while_it_reads_jobs_goes_on(past: Past) -> None:
     past.failure = KeyboardInterrupt()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
@@ -300,6 +302,7 @@ def test_a_service_that_is_away_for_minutes_is_waited_for(past: Past, error: Ion
     assert io_nodes(past) == ALL
 
 
+@pytest.mark.promise("watch-import-history")
 @pytest.mark.parametrize(
     ("error", "waits"),
     [
@@ -320,6 +323,7 @@ def test_a_service_that_stays_away_ends_the_import_and_nothing_is_lost(
     assert io_nodes(past) == ALL
 
 
+@pytest.mark.promise("watch-import-history")
 def test_a_slurmdbd_that_stays_away_or_is_missing_ends_the_import(past: Past) -> None:
     began_s = past.now_s
     past.failure = SlurmAnswerError("there is no slurmdbd")

@@ -137,6 +137,7 @@ def ended(site: Site, *options: str) -> str:
     return site.cluster.wait_for(int(done.stdout), "COMPLETED")["Licenses"]
 
 
+@pytest.mark.promise("slurm-tasks-ask")
 def test_a_job_whose_tasks_ask_for_io_nodes_gets_no_more_of_them(site: Site) -> None:
     if version() < (23, 2):
         pytest.skip("--tres-per-task has licences from Slurm 23.02 on")
@@ -181,6 +182,7 @@ def test_licences_that_an_admin_takes_away_are_noticed(site: Site) -> None:
         site.cluster.wait(lambda: "\ntotal\t8\n" in watch(site), "eight licences")
 
 
+@pytest.mark.promise("slurm-limits-file-broken")
 @pytest.mark.parametrize("content", [b"", b"\0" * 70_000, b"qos\tnormal\t0\n"])
 def test_a_damaged_file_limits_no_job(site: Site, content: bytes) -> None:
     site.set(limits=str(limits(site)))
@@ -196,6 +198,7 @@ with open(sys.argv[1], "r+b") as file:
 """
 
 
+@pytest.mark.promise("slurm-token-user-attacks")
 def test_the_watch_writes_the_file_and_cannot_delay_slurmctld_with_it(site: Site) -> None:
     assert "\ntotal\t8\n" in watch(site)
     found = limits(site).stat()

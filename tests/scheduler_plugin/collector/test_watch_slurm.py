@@ -204,6 +204,7 @@ def _runs(served: Served) -> dict[str, int | None]:
     return found
 
 
+@pytest.mark.promise("watch-killed")
 def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
     site: Site,
 ) -> None:
@@ -333,6 +334,7 @@ def test_a_finished_job_that_is_put_back_into_the_queue_has_two_outcomes(site: S
         assert "rejected (" not in (site.folder / "watch.log").read_text()
 
 
+@pytest.mark.promise("watch-away")
 def test_both_runs_of_a_job_are_known_from_slurmdbd_if_no_watch_ran(tmp_path: Path) -> None:
     with cluster(tmp_path / "slurm", nodes=1, rest=True, accounting=True) as slurm:
         site = Site(slurm, tmp_path)
@@ -400,6 +402,7 @@ def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> Non
     assert "0 traces and 0 outcomes sent, 0 rejected, 0 waiting" in again.stderr
 
 
+@pytest.mark.promise("watch-log-rejected")
 def test_texts_of_a_user_in_a_job_hide_no_other_job(site: Site) -> None:
     strange = site.folder / os.fsdecode(b"folder \xff")
     strange.mkdir()
@@ -430,6 +433,7 @@ def test_a_job_of_which_nothing_was_decided_is_not_said_to_have_had_none(site: S
         assert _runs(served) == {str(job): None}
 
 
+@pytest.mark.promise("watch-log-rejected")
 def test_a_rejected_log_is_not_a_failure(site: Site) -> None:
     with site.served():
         job = site.submit(str(site.config))
@@ -460,6 +464,7 @@ def test_a_service_that_cannot_be_used_is_found_out_with_nothing_to_send(
     assert "ion_wrong" not in refused.stderr
 
 
+@pytest.mark.promise("watch-second-starts")
 def test_a_second_watch_on_a_state_is_refused_in_one_line(site: Site) -> None:
     with killed_at_the_end(site.watch(), stderr=subprocess.PIPE) as first:
         assert first.stderr is not None

@@ -312,6 +312,7 @@ def test_each_step_of_a_job_is_a_run_with_the_logs_of_its_processes(
     assert "rejected" not in caplog.text.replace("0 rejected", "")
 
 
+@pytest.mark.promise("watch-log-rejected")
 def test_a_damaged_log_is_rejected_and_the_others_of_its_run_are_sent(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -452,6 +453,7 @@ def test_a_job_that_slurm_forgot_is_known_from_when_it_ran(site: Site) -> None:
     assert outcome["io_nodes"] == 4
 
 
+@pytest.mark.promise("watch-away")
 def test_jobs_that_came_and_went_while_nobody_watched_are_asked_of_accounting(site: Site) -> None:
     site.round()
     first_s = site.now_s
@@ -466,6 +468,7 @@ def test_jobs_that_came_and_went_while_nobody_watched_are_asked_of_accounting(si
     assert len(site.asked) == 1
 
 
+@pytest.mark.promise("watch-away")
 def test_without_accounting_the_watch_goes_on(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.round()
     site.listed = [_job()]
@@ -475,6 +478,7 @@ def test_without_accounting_the_watch_goes_on(site: Site, caplog: pytest.LogCapt
     assert "jobs that slurmctld has forgotten since then are unknown" in caplog.text
 
 
+@pytest.mark.promise("watch-away")
 def test_of_a_gap_that_slurmctld_remembers_nobody_is_warned(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -627,6 +631,7 @@ def test_the_logs_of_a_job_that_slurm_starts_again_unseen_wait_until_slurm_answe
     assert [outcome["io_nodes"] for outcome in site.outcomes()] == [4, 2]
 
 
+@pytest.mark.promise("watch-log-rejected")
 def test_a_damaged_log_is_refused_once(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.listed = [_job(), _job(id=43)]
     site.log("periodic-ionodes4").write_bytes(b"no log of Darshan's")
@@ -649,6 +654,7 @@ def test_a_log_that_is_another_users_is_not_the_jobs(site: Site) -> None:
     assert len(site.outcomes()) == len(site.runs()) == 1
 
 
+@pytest.mark.promise("watch-log-rejected")
 def test_whatever_users_call_files_and_jobs_the_watch_goes_on(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -671,6 +677,7 @@ class _Deaf:
         return []
 
 
+@pytest.mark.promise("watch-killed")
 def test_a_log_that_was_sent_is_not_sent_again(site: Site) -> None:
     site.listed = [_job()]
     site.log("periodic-ionodes4")
@@ -679,6 +686,7 @@ def test_a_log_that_was_sent_is_not_sent_again(site: Site) -> None:
         assert site.watch(state, _Deaf()).round(float("inf"))
 
 
+@pytest.mark.promise("watch-token-wrong")
 def test_a_wrong_token_loses_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.listed = [_job()]
     site.log("periodic-ionodes4")
@@ -689,6 +697,7 @@ def test_a_wrong_token_loses_nothing(site: Site, caplog: pytest.LogCaptureFixtur
     assert len(site.outcomes()) == 1
 
 
+@pytest.mark.promise("watch-killed")
 def test_slurm_that_is_away_keeps_no_log_from_being_sent(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -701,6 +710,7 @@ def test_slurm_that_is_away_keeps_no_log_from_being_sent(
     assert caplog.text.count("slurmrestd cannot be reached") == 1
 
 
+@pytest.mark.promise("watch-killed")
 def test_logs_wait_for_a_service_that_is_away(tmp_path: Path) -> None:
     location = str(tmp_path / "ioncast.sqlite")
     with opened_database(location) as database, transaction(database, write=True) as connection:
@@ -717,6 +727,7 @@ def test_logs_wait_for_a_service_that_is_away(tmp_path: Path) -> None:
         assert len(site.outcomes()) == len(site.runs()) == 2
 
 
+@pytest.mark.promise("watch-log-folder-missing")
 def test_a_folder_of_logs_that_is_away_closes_no_job(site: Site) -> None:
     site.listed = [_job()]
     site.log("periodic-ionodes4")
@@ -727,6 +738,7 @@ def test_a_folder_of_logs_that_is_away_closes_no_job(site: Site) -> None:
     assert len(site.outcomes()) == 1
 
 
+@pytest.mark.promise("watch-second-starts")
 def test_a_state_has_one_watch(tmp_path: Path) -> None:
     path = str(tmp_path / "watch.sqlite")
     with (
@@ -815,6 +827,7 @@ for kill_at in range(1, 1000, told["step"]):
 """
 
 
+@pytest.mark.promise("watch-killed")
 def test_killed_anywhere_nothing_is_lost_or_doubled(site: Site) -> None:
     again_s = int(_START_S) + 595
     again = _job(id=42, started_s=again_s, ended_s=again_s + 3, licenses="ionode:1")

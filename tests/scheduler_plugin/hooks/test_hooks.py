@@ -207,6 +207,7 @@ def test_shellcheck_finds_nothing() -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.promise("hooks-start-script-fails-without-io-nodes")
 @pytest.mark.parametrize("licences", ["", "matlab:2", "ionode:0"])
 def test_a_job_without_io_nodes_needs_nothing(site: Site, licences: str) -> None:
     for done in (site.prolog(7, licences), site.epilog(7, licences)):
@@ -234,6 +235,7 @@ def test_the_sites_script_is_called_at_start_and_end(site: Site) -> None:
     assert site.files() == set()
 
 
+@pytest.mark.promise("hooks-slurmctld-lost-state")
 @pytest.mark.parametrize("licences", ["", "matlab:2"])
 def test_a_job_without_io_nodes_gets_no_number_of_an_earlier_job_with_its_id(
     site: Site, licences: str
@@ -247,6 +249,7 @@ def test_a_job_without_io_nodes_gets_no_number_of_an_earlier_job_with_its_id(
     assert site.tells_tasks(7) == {}
 
 
+@pytest.mark.promise("hooks-start-script-fails-without-io-nodes")
 @pytest.mark.parametrize("licences", ["", "matlab:2"])
 def test_a_job_without_io_nodes_starts_although_an_earlier_job_cannot_be_ended(
     site: Site, licences: str
@@ -271,6 +274,7 @@ def test_the_job_ends_with_the_number_that_it_started_with(site: Site) -> None:
     assert site.calls()[-1] == "end 7 4 n[1-4]"
 
 
+@pytest.mark.promise("hooks-start-script-fails")
 def test_a_job_is_not_started_where_the_sites_script_fails(site: Site) -> None:
     site.use_script()
     (site.folder / "broken").touch()
@@ -278,6 +282,7 @@ def test_a_job_is_not_started_where_the_sites_script_fails(site: Site) -> None:
     assert site.files() == set()
 
 
+@pytest.mark.promise("hooks-end-script-fails")
 def test_a_job_whose_end_fails_leaves_no_files(site: Site) -> None:
     site.use_script()
     site.prolog(7, "ionode:4")
@@ -293,6 +298,7 @@ def test_users_can_read_a_jobs_files_whatever_the_controllers_umask(site: Site) 
     assert (site.jobs / "7.count").stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.promise("hooks-start-script-fails")
 def test_a_folder_that_is_missing_is_named(site: Site) -> None:
     site.use_gekkofwd()
     site.jobs.rmdir()
@@ -347,6 +353,7 @@ def test_no_two_jobs_have_a_daemon_in_common(site: Site) -> None:
     assert not set(site.daemons_of(1)) & set(site.daemons_of(2))
 
 
+@pytest.mark.promise("hooks-killed")
 @pytest.mark.slurm
 def test_a_prolog_that_is_run_twice_changes_nothing(site: Site) -> None:
     site.use_gekkofwd()
@@ -358,6 +365,7 @@ def test_a_prolog_that_is_run_twice_changes_nothing(site: Site) -> None:
     assert site.daemons_of(2) == before
 
 
+@pytest.mark.promise("hooks-killed")
 @pytest.mark.slurm
 def test_an_epilog_that_is_run_twice_takes_nothing_from_others(site: Site) -> None:
     site.use_gekkofwd()
@@ -368,6 +376,7 @@ def test_an_epilog_that_is_run_twice_takes_nothing_from_others(site: Site) -> No
     assert len(site.daemons_of(2)) == 3
 
 
+@pytest.mark.promise("hooks-slurmctld-lost-state")
 @pytest.mark.slurm
 def test_a_job_whose_last_epilog_was_lost_gets_the_number_it_asks_for_now(site: Site) -> None:
     site.use_gekkofwd()
@@ -376,6 +385,7 @@ def test_a_job_whose_last_epilog_was_lost_gets_the_number_it_asks_for_now(site: 
     assert site.daemons_of(1) == DAEMONS.splitlines()
 
 
+@pytest.mark.promise("hooks-start-script-fails")
 @pytest.mark.slurm
 def test_a_job_is_not_started_where_too_few_daemons_are_free(site: Site) -> None:
     site.use_gekkofwd()
@@ -394,6 +404,7 @@ def test_a_daemon_that_has_written_its_line_twice_is_one(site: Site) -> None:
     assert "but 1 daemons" in one_line(site.prolog(1, "ionode:2"))
 
 
+@pytest.mark.promise("hooks-killed")
 @pytest.mark.slurm
 def test_a_file_that_a_crash_left_half_written_hinders_no_job(site: Site) -> None:
     site.use_gekkofwd()
@@ -411,6 +422,7 @@ def test_a_list_of_nodes_that_cannot_be_read_is_named(site: Site) -> None:
     assert site.files() == set()
 
 
+@pytest.mark.promise("hooks-killed")
 @pytest.mark.slurm
 def test_twenty_prologs_at_once_share_nothing(site: Site) -> None:
     site.use_gekkofwd("".join(f"io{number} tcp://io{number}\n" for number in range(30)))
@@ -477,6 +489,8 @@ def test_tasks_start_where_there_are_no_settings(site: Site) -> None:
     assert site.tells_tasks(7, JOB_LICENSES="ionode:4") == {}
 
 
+@pytest.mark.promise("hooks-start-script-fails")
+@pytest.mark.promise("hooks-start-script-fails-without-io-nodes")
 def test_broken_settings_end_no_task_and_no_job_without_licences(site: Site) -> None:
     site.conf.write_text("SITE_SCRIPT='\n(")
     assert site.tells_tasks(7, JOB_LICENSES="ionode:4") == {}
@@ -657,6 +671,7 @@ def test_each_task_of_an_array_has_its_own(real: RealSite) -> None:
         assert real.output(f"array.{task}").read_text().startswith("2 2 ")
 
 
+@pytest.mark.promise("slurm-heterogeneous-job")
 @pytest.mark.slurm
 def test_only_the_first_component_of_a_het_job_has_io_nodes(real: RealSite) -> None:
     script = (
@@ -687,6 +702,7 @@ def test_io_nodes_go_to_the_next_job_only_after_the_last_ones_end(real: RealSite
     assert calls == [[when, str(job)] for job in jobs for when in ("start", "end")]
 
 
+@pytest.mark.promise("hooks-slurmctld-restarts")
 @pytest.mark.slurm
 def test_a_running_job_keeps_its_daemons_when_slurmctld_restarts(real: RealSite) -> None:
     began, go = real.output("began"), real.output("go")
@@ -702,6 +718,7 @@ def test_a_running_job_keeps_its_daemons_when_slurmctld_restarts(real: RealSite)
     assert not list(real.jobs.glob(f"{job}.*"))
 
 
+@pytest.mark.promise("hooks-job-put-back")
 @pytest.mark.slurm
 def test_a_job_that_is_put_back_into_the_queue_ends_before_it_starts_again(real: RealSite) -> None:
     # `end` takes half a second; it must not remove the files of the second run.
@@ -724,6 +741,7 @@ def test_a_job_that_is_put_back_into_the_queue_ends_before_it_starts_again(real:
     assert not list(real.jobs.glob(f"{job}.*"))
 
 
+@pytest.mark.promise("hooks-start-script-fails")
 @pytest.mark.slurm
 def test_a_job_waits_where_the_sites_script_fails_and_nothing_is_left(real: RealSite) -> None:
     (real.slurm.folder / "broken").touch()

@@ -324,6 +324,7 @@ def test_a_users_own_number_for_a_component_of_a_het_job_stays(controller: Contr
     assert fields(controller.lines[0])["source"] == "user"
 
 
+@pytest.mark.promise("slurm-tasks-ask")
 @pytest.mark.parametrize(
     "tasks",
     [
@@ -571,6 +572,7 @@ def test_a_job_is_held_while_the_arbiter_is_there(controller: Controller, tmp_pa
     assert held(controller, heartbeat=str(heartbeat))
 
 
+@pytest.mark.promise("slurm-arbiter-killed-hangs")
 @pytest.mark.parametrize(
     ("of_arbiter_s", "most_s"), [(300, 300), (7, 7), (301, 300), (10**20, 300), (0, 0)]
 )
@@ -626,6 +628,7 @@ def test_a_heartbeat_that_is_not_there_is_named(controller: Controller, tmp_path
     assert why_not_held(controller) == f"no heartbeat in {heartbeat}"
 
 
+@pytest.mark.promise("slurm-arbiter-killed-hangs")
 @pytest.mark.parametrize(
     ("late_s", "reason"),
     [
@@ -1370,6 +1373,7 @@ def test_the_sample_is_right_and_changes_no_job(controller: Controller) -> None:
     assert len(controller.lines) == 1
 
 
+@pytest.mark.promise("slurm-lua-socket-missing")
 def test_without_lua_socket_jobs_get_the_default(controller: Controller) -> None:
     controller.lua.execute("package.path, package.cpath = '', ''")
     submit = controller.start(has_sockets=False, default=2)
@@ -1448,6 +1452,7 @@ def test_a_real_answer_arrives(version: str, place: dict[str, Any], token: tuple
     assert service.requests[0].startswith(b"POST" if token else b"GET")
 
 
+@pytest.mark.promise("slurm-service-down-hangs")
 @pytest.mark.parametrize(
     "behaviour", ["hung", "slow", "trickling", "trickling body", "garbage", "endless headers"]
 )
@@ -1462,6 +1467,7 @@ def test_nobody_waits_longer_than_the_deadline(
     assert float(found["seconds"]) < 30, found
 
 
+@pytest.mark.promise("slurm-service-down-hangs")
 @pytest.mark.parametrize("behaviour", ["closing", "cut off", "500"])
 def test_a_bad_service_counts_as_a_missing_answer(
     version: str, place: dict[str, Any], behaviour: str

@@ -184,6 +184,7 @@ def _has_licences(site: Site, job: int) -> list[bool]:
     return ["Licenses=ionode:4" in part for part in parts]
 
 
+@pytest.mark.promise("slurm-heterogeneous-job")
 @pytest.mark.parametrize("mode", ["on", "arbitrate"])
 def test_the_first_component_of_a_batch_het_job_gets_its_io_nodes(site: Site, mode: str) -> None:
     site.set(mode=mode, heartbeat=str(site.heartbeat))
@@ -194,6 +195,7 @@ def test_the_first_component_of_a_batch_het_job_gets_its_io_nodes(site: Site, mo
     site.cluster.wait_for(job, "COMPLETED")
 
 
+@pytest.mark.promise("slurm-heterogeneous-job")
 @pytest.mark.parametrize("command", ["srun", "salloc"])
 def test_the_first_component_of_an_interactive_het_job_gets_its_io_nodes(
     site: Site, command: str
@@ -340,6 +342,7 @@ def _unix_time(text: str) -> int:
     return int(time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S")))
 
 
+@pytest.mark.promise("slurm-arbiter-killed-hangs")
 @pytest.mark.parametrize(
     "options", [(), ("--array=1-2",), ("--ntasks=1", ":", "--ntasks=1")], ids=["", "array", "het"]
 )
@@ -378,6 +381,7 @@ def test_a_begin_time_of_the_user_stays(site: Site) -> None:
     site.cluster.run("scancel", str(job))
 
 
+@pytest.mark.promise("slurm-service-down-hangs")
 def test_no_behaviour_of_the_service_keeps_a_job_out(site: Site) -> None:
     site.set(default=1, deadline_ms=50, failures=1000)
     took: dict[str, float] = {}
@@ -395,6 +399,7 @@ def test_no_behaviour_of_the_service_keeps_a_job_out(site: Site) -> None:
     assert max(took.values()) < 30_000, took
 
 
+@pytest.mark.promise("slurm-service-down-hangs")
 def test_nobody_there_keeps_no_job_out(site: Site) -> None:
     for address in ("unix:/nowhere/ioncast.sock", "127.0.0.1:1"):
         site.set(default=1, address=address)
@@ -404,6 +409,7 @@ def test_nobody_there_keeps_no_job_out(site: Site) -> None:
         assert f'why="no answer from {address}: ' in site.lines("alone")[-1]
 
 
+@pytest.mark.promise("slurm-service-down-hangs")
 def test_a_hung_service_is_soon_not_asked_any_more(site: Site) -> None:
     site.set(default=1, deadline_ms=50, pause_s=3600)
     site.service.behaviour = "hung"
@@ -416,6 +422,8 @@ def test_a_hung_service_is_soon_not_asked_any_more(site: Site) -> None:
     site.cluster.run("scancel", *map(str, jobs))
 
 
+@pytest.mark.promise("slurm-plugin-or-settings-broken")
+@pytest.mark.promise("slurm-job-submit-lua-broken")
 @pytest.mark.parametrize(
     ("broken", "text"),
     [
@@ -442,6 +450,7 @@ def test_a_repaired_file_counts_again(site: Site) -> None:
     assert site.cluster.job(site.cluster.submit())["Licenses"] == "ionode:4"
 
 
+@pytest.mark.promise("slurm-plugin-or-settings-broken")
 @pytest.mark.parametrize("broken", ["ioncast.lua", "ioncast_settings.lua"])
 def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
     (site.cluster.folder / broken).write_text("this is not Lua")
@@ -455,6 +464,7 @@ def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
     site.restore()
 
 
+@pytest.mark.promise("slurm-job-submit-lua-broken-at-start")
 def test_slurmctld_does_not_start_with_a_broken_script(site: Site) -> None:
     (site.cluster.folder / "job_submit.lua").write_text("this is not Lua")
     site.cluster.stop("slurmctld")
@@ -465,6 +475,7 @@ def test_slurmctld_does_not_start_with_a_broken_script(site: Site) -> None:
     site.cluster.start("slurmctld")
 
 
+@pytest.mark.promise("slurm-pool-does-not-fit")
 def test_a_pool_above_slurms_licences_gets_jobs_rejected(site: Site) -> None:
     site.set(pool=64)
     site.service.io_nodes = 64
@@ -498,6 +509,7 @@ def kill(service: Served) -> None:
     wait_for(lambda: not any(map(command_of, victims)), "end of the service")
 
 
+@pytest.mark.promise("slurm-service-down-hangs")
 @pytest.mark.serving
 def test_the_second_service_decides_after_the_first_is_killed(site: Site, tmp_path: Path) -> None:
     location = f"{tmp_path}/ioncast.sqlite"

@@ -139,6 +139,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.promise("slurm-limits-file-broken")
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_without_a_whole_file_there_is_no_limit(
     controller: Controller, file: Path, content: Callable[[int], str]

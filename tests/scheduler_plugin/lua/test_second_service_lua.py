@@ -59,6 +59,7 @@ def test_an_answer_without_a_number_is_an_answer(controller: Controller) -> None
     assert controller.asked_at == [FIRST]
 
 
+@pytest.mark.promise("slurm-both-services")
 def test_without_an_answer_of_both_a_job_gets_the_default(controller: Controller) -> None:
     controller.down = {FIRST, SECOND}
     assert controller.submit(**BOTH, default=2)["licenses"] == "ionode:2"
@@ -73,6 +74,7 @@ def test_a_first_that_hangs_leaves_half_of_the_time_to_the_second(controller: Co
     assert why(controller) == f"{WHY}; {NO_FIRST}timeout"
 
 
+@pytest.mark.promise("slurm-both-services")
 def test_both_together_take_no_longer_than_the_deadline(controller: Controller) -> None:
     controller.hung = {FIRST, SECOND}
     submit = controller.start(**BOTH, deadline_ms=70)

@@ -188,6 +188,11 @@ def daemons_live(site: Site) -> None:
     assert "not followed" not in said
 
 
+@pytest.mark.promise("slurm-service-down-hangs")
+@pytest.mark.promise("slurm-plugin-or-settings-broken")
+@pytest.mark.promise("slurm-limits-file-broken")
+@pytest.mark.promise("slurm-arbiter-killed-hangs")
+@pytest.mark.promise("slurm-job-submit-lua-broken")
 def test_submissions_fare_as_in_plain_slurm_whatever_breaks(site: Site) -> None:
     rounds = [
         range(begin, min(begin + IN_A_ROUND, SUBMISSIONS))

@@ -812,6 +812,7 @@ def test_an_impossible_number_of_one_operation_leaves_the_other_one(tmp_path: Pa
     assert "a MPI-IO record with an impossible number of reads is left out" in found.warnings[0]
 
 
+@pytest.mark.promise("watch-log-unusual")
 @pytest.mark.parametrize("name", ["neg-stderr", "neg-stdout-reduced"])
 def test_impossible_numbers_of_standard_streams_change_nothing(name: str) -> None:
     folder = PROJECT / "tests/summario/fixtures/cases"
@@ -822,6 +823,7 @@ def test_impossible_numbers_of_standard_streams_change_nothing(name: str) -> Non
     assert found.warnings == ()
 
 
+@pytest.mark.promise("watch-log-unusual")
 def test_a_small_read_with_an_impossible_time_is_left_out_with_a_warning() -> None:
     folder = PROJECT / "tests/summario/fixtures/cases"
     control, found = (
@@ -860,6 +862,7 @@ def with_counter(record: Record, name: str, value: float) -> Record:
     return replace(record, counters={**record.counters, name: int(value)})
 
 
+@pytest.mark.promise("watch-log-unusual")
 @pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
 def test_a_record_with_an_impossible_number_is_left_out_of_many(
     tmp_path: Path, name: str, value: float
@@ -874,6 +877,7 @@ def test_a_record_with_an_impossible_number_is_left_out_of_many(
     assert "10 MiB of 40 MiB are missing" in warning
 
 
+@pytest.mark.promise("watch-log-unusual")
 @pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
 def test_impossible_records_of_most_of_the_bytes_are_an_error(
     tmp_path: Path, name: str, value: float

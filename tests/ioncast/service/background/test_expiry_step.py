@@ -76,6 +76,7 @@ def test_a_clock_that_is_ahead_for_a_moment_deletes_nothing_and_is_told_once(
     assert caplog.text.count("expire again") == 1
 
 
+@pytest.mark.promise("service-wrong-clock")
 @pytest.mark.parametrize("hours", [0, 30])
 def test_a_clock_that_stays_wrong_deletes_nothing_for_a_day_and_then_little_in_an_hour(
     database: Engine, hours: int
@@ -88,6 +89,7 @@ def test_a_clock_that_stays_wrong_deletes_nothing_for_a_day_and_then_little_in_a
     assert site.hours(3) == [198, 197, 196]
 
 
+@pytest.mark.promise("service-wrong-clock")
 def test_at_a_start_at_most_one_row_in_a_hundred_goes_in_an_hour(
     database: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,6 +112,7 @@ def test_a_small_part_of_a_table_expires_at_once_after_a_steady_day(database: En
     assert site.hours(1) == [200]
 
 
+@pytest.mark.promise("service-wrong-clock")
 def test_more_than_a_tenth_of_a_table_goes_slowly_whatever_the_clock_did(
     database: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,6 +140,7 @@ def test_a_pause_of_weeks_saves_up_no_deletions(database: Engine) -> None:
     assert site.hours(2) == [198, 197]
 
 
+@pytest.mark.promise("service-wrong-clock")
 def test_a_system_that_was_idle_for_years_expires_in_the_end(database: Engine) -> None:
     put(database, 20)
     site = Site(database, keep_decisions_days=100)

@@ -1011,6 +1011,7 @@ def reason(site: Site, name: str) -> str:
     return str(told["why"])
 
 
+@pytest.mark.promise("service-data-deleted")
 def test_answers_forget_a_deleted_run_a_second_later(site: Site) -> None:
     site.measure()
     first, _ = site.run(), site.run(name="day")
@@ -1057,6 +1058,7 @@ def files_with(site: Site, *names: str) -> list[str]:
     ]
 
 
+@pytest.mark.promise("service-data-deleted")
 def test_no_file_has_the_name_of_a_deleted_user(site: Site, spool: SpoolWriter) -> None:
     site.measure()
     kept = site.run(executable="/opt/bin/other", user="bob", name="day")
@@ -1152,6 +1154,7 @@ def copy(source: str | Path, target: str | Path) -> None:
         old.backup(new)
 
 
+@pytest.mark.promise("service-data-deleted")
 @pytest.mark.usefixtures("any_share")
 def test_old_runs_and_outcomes_expire(site: Site) -> None:
     site.measure()
@@ -1181,6 +1184,7 @@ def test_without_a_limit_everything_stays(settings: Settings, spool: SpoolWriter
     site.keeper.close()
 
 
+@pytest.mark.promise("service-data-deleted")
 @pytest.mark.usefixtures("any_share")
 def test_deleting_goes_on_after_a_failure(
     site: Site, spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
@@ -1216,6 +1220,7 @@ def sqlite_site(tmp_path: Path) -> Iterator[Site]:
     made.reader.close()
 
 
+@pytest.mark.promise("service-database-away")
 def test_decisions_wait_while_the_database_is_locked(
     sqlite_site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1243,6 +1248,7 @@ def test_decisions_wait_while_the_database_is_locked(
     spool.close()
 
 
+@pytest.mark.promise("service-database-away")
 def test_a_server_that_is_read_only_for_a_while_is_told_of_once(
     postgresql_location: str, tmp_path: Path
 ) -> None:
@@ -1334,6 +1340,7 @@ def test_another_database_is_prepared_from_its_beginning(sqlite_site: Site, tmp_
     assert site.ask(executable="/opt/bin/old", name="old") is None
 
 
+@pytest.mark.promise("service-state-folder-deleted")
 def test_a_state_folder_that_is_gone_is_made_again(sqlite_site: Site) -> None:
     site = sqlite_site
     site.measure()

@@ -88,6 +88,7 @@ def wait_for_rounds(settings: Settings, ahead_days: int) -> None:
     reader.close()
 
 
+@pytest.mark.promise("service-wrong-clock")
 def test_a_clock_that_is_years_ahead_for_a_moment_deletes_nothing(
     settings: Settings, clock: FakedClock
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_clock_that_is_years_ahead_for_a_moment_deletes_nothing(
     process.stderr.close()
 
 
+@pytest.mark.promise("service-wrong-clock")
 def test_a_keeper_that_starts_while_the_clock_is_years_ahead_deletes_nothing_at_once(
     settings: Settings, clock: FakedClock
 ) -> None:

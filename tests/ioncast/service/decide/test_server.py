@@ -141,6 +141,8 @@ def assert_nobody_noticed(site: Site, asked: Asking) -> None:
     wait_for(lambda: site.has_stored(asked.numbers), "stored decisions")
 
 
+@pytest.mark.promise("service-database-away")
+@pytest.mark.promise("service-no-free-threads")
 def test_decisions_do_not_wait_for_pages_that_wait_for_the_database(site: Site) -> None:
     with pages_that_wait(site) as answers, asking(site) as asked:
         for _ in range(50):
@@ -173,6 +175,7 @@ def is_refused(answer: Answer) -> bool:
     return answer.status == 503 and bool(answer.json["type"] == "urn:ioncast:busy")
 
 
+@pytest.mark.promise("service-database-away")
 def test_the_process_has_no_database_open(site: Site) -> None:
     with asking(site) as asked:
         asked.wait_until_answered()
@@ -191,6 +194,8 @@ def test_the_process_has_no_database_open(site: Site) -> None:
     assert site.location.encode() not in environment
 
 
+@pytest.mark.promise("service-database-away")
+@pytest.mark.promise("service-no-space-for-metrics")
 @pytest.mark.parametrize("module", ["ioncast.service.decide.server", "ioncast.service.decide.wsgi"])
 def test_no_module_of_the_process_loads_a_database_or_flask(module: str) -> None:
     program = (
@@ -203,6 +208,7 @@ def test_no_module_of_the_process_loads_a_database_or_flask(module: str) -> None
     assert done.stdout == "\n"
 
 
+@pytest.mark.promise("service-process-for-decisions")
 @on_sqlite
 def test_a_killed_process_is_replaced_and_its_clients_wait(site: Site) -> None:
     before = site.served.decide(HACC).json
@@ -220,6 +226,7 @@ def test_a_killed_process_is_replaced_and_its_clients_wait(site: Site) -> None:
     wait_for(lambda: site.has_stored([before["decision_id"], *asked.numbers]), "stored decisions")
 
 
+@pytest.mark.promise("service-process-for-decisions")
 @on_sqlite
 def test_a_question_while_no_process_runs_waits_for_the_next_one(site: Site) -> None:
     victim = site.served.decider()
@@ -236,6 +243,7 @@ def test_a_question_while_no_process_runs_waits_for_the_next_one(site: Site) -> 
         os.kill(site.served.process.pid, signal.SIGCONT)
 
 
+@pytest.mark.promise("service-worker")
 @on_sqlite
 def test_killed_workers_change_nothing(site: Site) -> None:
     with asking(site) as asked:
@@ -246,6 +254,7 @@ def test_killed_workers_change_nothing(site: Site) -> None:
     assert_nobody_noticed(site, asked)
 
 
+@pytest.mark.promise("service-no-free-threads")
 @on_sqlite
 @pytest.mark.parametrize(
     "sent",
@@ -316,6 +325,7 @@ def test_anything_is_answered_as_the_whole_service_answers_it(site: Site, sent: 
     assert answer(socket.AF_UNIX, str(site.served.decisions)) == of_all
 
 
+@pytest.mark.promise("service-no-free-threads")
 @on_sqlite
 def test_a_client_that_reads_no_answer_keeps_nobody_from_one(site: Site) -> None:
     request = f"GET {HACC} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
@@ -358,6 +368,7 @@ def test_a_script_and_a_token_work_at_each_address(site: Site, place: str) -> No
     wait_for(decided, "decision for the script's program")
 
 
+@pytest.mark.promise("service-no-space-for-metrics")
 @on_sqlite
 def test_decisions_are_counted_with_those_of_the_workers(site: Site) -> None:
     def decided() -> float:

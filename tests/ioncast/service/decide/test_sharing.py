@@ -161,6 +161,7 @@ def clients(connect: Connect, count: int) -> Iterator[list[socket.socket]]:
         yield found
 
 
+@pytest.mark.promise("service-greedy-peer")
 @pytest.mark.parametrize(
     ("connections", "questions"), [(200, 40), (256, 1)], ids=["pipelined", "kept alive"]
 )
@@ -215,6 +216,7 @@ def assert_all_are_answered(place: Place) -> None:
     assert place.served.decider() == decider
 
 
+@pytest.mark.promise("service-greedy-peer")
 @pytest.mark.parametrize("numbers", [("200", "40"), ("256", "1")], ids=["pipelined", "kept alive"])
 def test_others_who_ask_all_the_time_keep_nobody_from_an_answer(
     place: Place, numbers: tuple[str, str]
@@ -223,6 +225,7 @@ def test_others_who_ask_all_the_time_keep_nobody_from_an_answer(
         assert_all_are_answered(place)
 
 
+@pytest.mark.promise("service-greedy-peer")
 def test_others_who_read_no_answers_keep_nobody_from_one(each_place: dict[str, Place]) -> None:
     place = each_place["users"]
 
@@ -246,6 +249,7 @@ def is_hung_up(client: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
+@pytest.mark.promise("service-greedy-peer")
 def test_more_busy_clients_than_there_are_connections_keep_nobody_from_an_answer(
     tmp_path: Path, demo_on_sqlite: Path
 ) -> None:

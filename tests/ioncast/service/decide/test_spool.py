@@ -118,6 +118,7 @@ def test_a_full_disk_is_an_error_and_later_lines_are_wholes(
     assert lines_in(tmp_path) == [b"one", b"tw", b"three"]
 
 
+@pytest.mark.promise("service-disk-full")
 def test_the_log_tells_of_lost_lines_when_it_begins_once_a_minute_and_when_it_ends(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_disk_with_room_for_every_other_line_does_not_flood_the_log(
     assert sum(int(found[1]) for found in told if found) == 18_000
 
 
+@pytest.mark.promise("service-state-folder-deleted")
 def test_a_folder_that_was_deleted_is_made_again(tmp_path: Path) -> None:
     writer = SpoolWriter(spool_folder(tmp_path))
     writer.append(b"one\n")
@@ -157,6 +159,7 @@ def test_a_folder_that_was_deleted_is_made_again(tmp_path: Path) -> None:
     assert lines_in(spool_folder(tmp_path)) == [b"two"]
 
 
+@pytest.mark.promise("service-disk-full")
 def test_no_more_waits_than_there_is_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

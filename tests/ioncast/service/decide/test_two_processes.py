@@ -27,6 +27,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, demo_on_sqlite: Path) -> It
         yield service
 
 
+@pytest.mark.promise("service-process-for-decisions")
 def test_each_answers_while_the_other_one_is_stopped(served: Served) -> None:
     before = counted(served)
     for each in served.all_deciders():
@@ -43,6 +44,7 @@ def counted(served: Served) -> float:
     return sum(float(line.split()[-1]) for line in found)
 
 
+@pytest.mark.promise("service-process-for-decisions")
 def test_one_answers_at_once_while_the_other_one_starts_again(served: Served) -> None:
     victim, other = served.all_deciders()
     # The master starts no process while it is stopped.
@@ -60,6 +62,7 @@ def test_one_answers_at_once_while_the_other_one_starts_again(served: Served) ->
     assert other in served.all_deciders()
 
 
+@pytest.mark.promise("service-no-free-threads")
 def test_all_other_processes_leave_them_the_processors(served: Served) -> None:
     def niceness(pid: int) -> int:
         return os.getpriority(os.PRIO_PROCESS, pid)

@@ -26,6 +26,7 @@ def may_connect(user: str, place: Path) -> bool:
     return done.returncode == 0
 
 
+@pytest.mark.promise("service-greedy-peer")
 @pytest.mark.parametrize(
     ("group", "is_member", "who"),
     [

@@ -69,6 +69,7 @@ def make_writable(state: Path, how: str) -> None:
         remount(state, "rw")
 
 
+@pytest.mark.promise("service-state-not-writable")
 @pytest.mark.parametrize("how", ["full", "read-only"])
 def test_a_service_starts_without_its_state_folder_and_records_again_when_it_can(
     state: Path, database: Path, tmp_path: Path, how: str
@@ -95,6 +96,7 @@ def unrecorded(served: Served) -> float:
     return float(lost.split()[1])
 
 
+@pytest.mark.promise("service-state-not-writable")
 def test_without_the_database_too_the_last_answers_of_the_state_folder_decide(
     state: Path, database: Path, tmp_path: Path
 ) -> None:
@@ -110,6 +112,7 @@ def test_without_the_database_too_the_last_answers_of_the_state_folder_decide(
     assert not database.exists()
 
 
+@pytest.mark.promise("service-state-not-writable")
 def test_another_service_cannot_use_a_read_only_state_folder_at_the_same_time(
     state: Path, database: Path, tmp_path: Path
 ) -> None:

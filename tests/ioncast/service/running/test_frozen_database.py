@@ -59,6 +59,7 @@ def answer_at_last(ask: Callable[[], TestResponse]) -> int:
     return found
 
 
+@pytest.mark.promise("service-database-away")
 def test_reading_and_writing_are_to_be_sent_again(
     client: FlaskClient, authorised: Callable[[str], dict[str, Any]], server: Server
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_command_ends_if_the_server_stops_after_it_accepted_the_connection(
     assert "the database cannot be opened: " in said
 
 
+@pytest.mark.promise("service-database-away-at-start")
 @pytest.mark.serving
 def test_the_first_start_of_the_service_says_that_it_starts_without_the_database(
     location: str, server: Server, tmp_path: Path

@@ -47,6 +47,7 @@ def all_are_answered(served: Served) -> None:
     assert "SIGBUS" not in served.log.read_text()
 
 
+@pytest.mark.promise("service-disk-full")
 def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_path: Path) -> None:
     with running(tmp_path, "--db", str(tmp_path / "db.sqlite")) as served:
         with asked_meanwhile(served, QUESTION) as asked:
@@ -66,6 +67,7 @@ def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_p
         wait_for(lambda: served.ask(f"/v1/decisions/{recorded}").status == 200, "the decision")
 
 
+@pytest.mark.promise("service-no-space-for-metrics")
 def test_a_service_without_space_for_metrics_answers_without_counting(
     full_disk: Path, tmp_path: Path
 ) -> None:
@@ -76,6 +78,7 @@ def test_a_service_without_space_for_metrics_answers_without_counting(
         assert "a worker counts nothing, its files cannot be created" in served.log.read_text()
 
 
+@pytest.mark.promise("service-no-space-for-metrics")
 def test_files_have_their_blocks_before_anybody_counts(tmp_path: Path) -> None:
     counts = SharedCounts(tmp_path / "metrics")
     (tmp_path / "metrics").mkdir()

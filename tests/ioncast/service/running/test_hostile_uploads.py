@@ -71,6 +71,7 @@ def send(served: Served, path: str, seed: int, token: str) -> Answer:
     return found
 
 
+@pytest.mark.promise("service-no-free-threads")
 def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path: Path) -> None:
     with (
         opened_database(filled_location) as database,

@@ -82,10 +82,12 @@ def assert_problem(port: int, expected: int, method: str = "GET", **headers: str
     assert document["detail"]
 
 
+@pytest.mark.promise("service-behind-nginx")
 def test_a_request_that_is_too_large_is_a_problem_document(port: int) -> None:
     assert_problem(port, 413, "POST", **{"Content-Length": str(300 << 20)})
 
 
+@pytest.mark.promise("service-behind-nginx")
 def test_a_service_that_does_not_answer_is_a_problem_document(port: int) -> None:
     assert_problem(port, 503)
     assert int(ask(port, "GET")[1]["Retry-After"]) > 0

@@ -275,6 +275,7 @@ def test_every_decision_gets_into_the_database(running: Site) -> None:
     wait_for(lambda: running.has_stored(numbers), "stored decisions")
 
 
+@pytest.mark.promise("service-database-away")
 @pytest.mark.parametrize("trouble", [locked, read_only, gone])
 def test_without_its_database_the_service_decides_and_loses_nothing(
     running: Site, trouble: Trouble
@@ -282,11 +283,13 @@ def test_without_its_database_the_service_decides_and_loses_nothing(
     assert_it_decides_and_loses_nothing(running, trouble)
 
 
+@pytest.mark.promise("service-database-away")
 @on_postgresql
 def test_with_a_frozen_database_the_service_decides_and_loses_nothing(running: Site) -> None:
     assert_it_decides_and_loses_nothing(running, frozen)
 
 
+@pytest.mark.promise("service-database-away")
 @on_postgresql
 def test_a_frozen_database_shows_in_readiness_and_metrics(running: Site) -> None:
     with frozen(running):
@@ -326,6 +329,7 @@ def assert_it_decides_and_loses_nothing(running: Site, trouble: Trouble) -> None
     assert "Traceback" not in said
 
 
+@pytest.mark.promise("service-worker")
 def test_a_worker_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
     running: Site,
 ) -> None:
@@ -362,6 +366,7 @@ def test_a_worker_knows_what_was_prepared_before_it_answers(
     service.prepared.close()
 
 
+@pytest.mark.promise("service-keeper")
 def test_a_killed_keeper_is_replaced(running: Site) -> None:
     victim = running.served.keeper()
     with asked_meanwhile(running.served, HACC) as asked:
@@ -372,6 +377,7 @@ def test_a_killed_keeper_is_replaced(running: Site) -> None:
     assert_all_decisions_are_kept(running, asked)
 
 
+@pytest.mark.promise("service-state-folder-deleted")
 def test_a_deleted_state_folder_keeps_nobody_from_a_decision(running: Site) -> None:
     served = running.served
     with (
@@ -403,6 +409,7 @@ def wait_until_decisions_are_stored_again(running: Site, ask: Callable[[str], An
     wait_for(is_stored, "stored decision")
 
 
+@pytest.mark.promise("service-data-deleted")
 def test_a_deleted_user_keeps_nobody_from_a_decision(running: Site) -> None:
     question = HACC.replace("demo", "alice")
     with asked_meanwhile(running.served, HACC) as asked:
@@ -414,6 +421,7 @@ def test_a_deleted_user_keeps_nobody_from_a_decision(running: Site) -> None:
     assert_all_decisions_are_kept(running, asked)
 
 
+@pytest.mark.promise("service-master")
 def test_a_service_killed_under_load_starts_again_with_all_that_it_accepted(
     running: Site,
 ) -> None:
@@ -448,6 +456,7 @@ def test_a_stopped_service_ends_all_its_processes(running: Site) -> None:
     wait_for(lambda: not any(map(is_alive, everything)), "end of all processes")
 
 
+@pytest.mark.promise("service-database-away-at-start")
 def test_a_service_that_starts_without_its_database_answers_from_its_state_folder(
     stopped: Site,
 ) -> None:
@@ -475,6 +484,7 @@ def assert_it_starts_and_keeps_decisions(site: Site, trouble: Trouble) -> None:
     wait_for(lambda: readiness(site.served) == "ok", "notice")
 
 
+@pytest.mark.promise("service-database-away-at-start")
 def test_a_database_is_created_at_the_first_start_and_never_in_the_place_of_another(
     tmp_path: Path,
 ) -> None:
@@ -501,6 +511,7 @@ def assert_it_creates_none(folder: Path, location: Path) -> None:
         stop(service)
 
 
+@pytest.mark.promise("service-database-away-at-start")
 def test_a_service_starts_with_neither_a_database_nor_a_state_folder(tmp_path: Path) -> None:
     location = tmp_path / "bench.sqlite"
     location.write_text("this is no database")
@@ -529,6 +540,7 @@ def test_a_state_folder_is_of_one_service_only(running: Site, tmp_path: Path) ->
     assert running.served.ask(HACC).status == 200
 
 
+@pytest.mark.promise("service-worker")
 def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
     tmp_path: Path,
 ) -> None:
@@ -582,6 +594,7 @@ def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
         wait_for(lambda: not folders(), "end of the files")
 
 
+@pytest.mark.promise("service-old-ioncast")
 @pytest.mark.both_databases
 def test_a_database_of_a_newer_ioncast_ends_the_service_with_one_line(
     location: str, tmp_path: Path

@@ -62,6 +62,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> int:
         return int((folder / "calls").read_text())
 
 
+@pytest.mark.promise("service-sigterm")
 @pytest.mark.slow
 def test_a_demonstration_ends_whenever_it_is_asked_to_while_it_starts(
     calls: int, tmp_path: Path
@@ -78,6 +79,7 @@ def test_a_demonstration_ends_whenever_it_is_asked_to_while_it_starts(
             assert list((folder / "tmp").iterdir()) == [], at_call
 
 
+@pytest.mark.promise("service-sigterm")
 def test_a_worker_that_is_asked_to_end_as_soon_as_it_exists_ends(tmp_path: Path) -> None:
     note = tmp_path / "first"
     served = start(

@@ -111,6 +111,7 @@ def test_a_connection_without_a_whole_request_is_closed(served: Served) -> None:
             wait_for(lambda client=client: is_closed(client), f"end of connection {number}")
 
 
+@pytest.mark.promise("service-no-free-threads")
 def test_uploads_beyond_half_of_the_threads_are_asked_to_come_again(served: Served) -> None:
     expected = MANY - THREADS // 2
 
@@ -131,6 +132,7 @@ def answered(sending: list[socket.socket]) -> list[socket.socket]:
     return select.select(sending, [], [], 0)[0]
 
 
+@pytest.mark.promise("service-no-free-threads")
 def test_clients_that_never_finish_their_bodies_lose_their_places(served: Served) -> None:
     def answers() -> list[tuple[int, str | None]]:
         with contextlib.ExitStack() as stack:

@@ -51,6 +51,7 @@ def assert_logged(served: Served, victim: int) -> None:
     assert served.log.read_text().count(line) == 1
 
 
+@pytest.mark.promise("service-process-stopped")
 @pytest.mark.parametrize("kind", ["worker", "keeper"])
 def test_a_stopped_process_is_replaced_and_nobody_waits_for_it(served: Served, kind: str) -> None:
     everything(served)
@@ -62,6 +63,7 @@ def test_a_stopped_process_is_replaced_and_nobody_waits_for_it(served: Served, k
     assert_logged(served, victim)
 
 
+@pytest.mark.promise("service-process-stopped")
 def test_a_stopped_process_for_decisions_is_replaced(served: Served) -> None:
     victim = served.all_deciders()[0]
     with Asking(served.decide, HACC, threads=2) as asked:
@@ -75,6 +77,7 @@ def test_a_stopped_process_for_decisions_is_replaced(served: Served) -> None:
     assert not asked.unprepared, asked.unprepared
 
 
+@pytest.mark.promise("service-process-stopped")
 def test_all_processes_are_replaced_if_all_but_the_master_are_stopped(served: Served) -> None:
     victims = everything(served)
     for pid in victims:
@@ -84,6 +87,7 @@ def test_all_processes_are_replaced_if_all_but_the_master_are_stopped(served: Se
     assert served.decide(HACC).json["source"] == "history"
 
 
+@pytest.mark.promise("service-process-stopped")
 def test_nothing_is_replaced_after_the_whole_service_stood_still(served: Served) -> None:
     before = everything(served)
     with served.stopped(before):
@@ -108,6 +112,7 @@ def forget_last_sign(worker: int) -> None:
     os.utime(sign, (-1e6, -1e6))
 
 
+@pytest.mark.promise("service-process-stopped")
 def test_a_keeper_that_waits_for_the_database_is_not_replaced(served: Served) -> None:
     keeper = served.keeper()
     location = served.state.parent / "bench.sqlite"

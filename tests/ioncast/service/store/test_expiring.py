@@ -65,6 +65,7 @@ def test_decisions_before_a_time_are_deleted(database: Engine) -> None:
     assert decided(database) == {"d1"}
 
 
+@pytest.mark.promise("service-data-deleted")
 def test_many_decisions_are_deleted_in_many_transactions(database: Engine) -> None:
     put(database, 1202)
     assert expire(database, DECISIONS) == 500

@@ -123,6 +123,7 @@ def test_a_deleted_result_is_known_until_it_would_have_expired(database: Engine)
         assert KEPT_RESULTS.count(connection, LATER + SECOND) == (1, 1)
 
 
+@pytest.mark.promise("service-wrong-clock")
 def test_a_full_room_takes_no_more_and_loses_nothing(database: Engine) -> None:
     ten_bytes = '"12345678"'
     assert keep(database, "first", ten_bytes, room_bytes=29)

@@ -157,6 +157,7 @@ def with_settings(settings: Settings) -> Iterator[Callable[..., FlaskClient]]:
         app.extensions["ioncast"].database.dispose()
 
 
+@pytest.mark.promise("service-wrong-clock")
 def test_a_client_of_the_time_when_the_clock_was_ahead_is_answered_again(
     with_settings: Callable[..., FlaskClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
