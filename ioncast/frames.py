@@ -234,9 +234,9 @@ def phases(
     >>> found[["operation", "api", "bytes", "n_files"]].to_dict("records")
     [{'operation': 'write', 'api': 'POSIX', 'bytes': 463453184, 'n_files': 16}]
     """
-    found = _extraction(log, join, settings)
-    _warn(found.warnings)
-    rows = [[getattr(phase, name) for name in PHASE_COLUMNS] for phase in found.phases]
+    extraction = _extraction(log, join, settings)
+    _warn(extraction.warnings)
+    rows = [[getattr(phase, name) for name in PHASE_COLUMNS] for phase in extraction.phases]
     return pd.DataFrame(rows, columns=list(PHASE_COLUMNS))
 
 
@@ -440,7 +440,7 @@ def validate(
         engine=engine,
     )
     _warn((*unused, *said))
-    rows = [row for one in results for row in _compared(one)]
+    rows = [row for result in results for row in _compared(result)]
     frame = pd.DataFrame(rows, columns=list(Compared._fields))
     frame.attrs.update(result_tables.to_json(results))
     return frame

@@ -366,16 +366,16 @@ def _with_one_more(
     chosen: NDArray[np.unsignedinteger],
 ) -> NDArray[np.int64]:
     """Add a job to the highest values by cost, and write the job's choices into `chosen`."""
-    found = best + values[0]
+    highest = best + values[0]
     for place, (cost, value) in enumerate(zip(costs[1:], values[1:], strict=True), start=1):
         if cost >= len(best):
             break
         other = best[: len(best) - cost] + value
-        so_far = found[cost:]
+        so_far = highest[cost:]
         is_better = other > so_far
         np.copyto(so_far, other, where=is_better)
         chosen[cost:][is_better] = place
-    return found
+    return highest
 
 
 def _kept(job: JobCurve) -> Share:

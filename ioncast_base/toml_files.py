@@ -223,14 +223,14 @@ def line_of(text: str, keys: Sequence[Key]) -> int:
     first one after which the text, up to its end, contains the value.
     """
     lines = text.replace("\r\n", "\n").split("\n")
-    found = _existing(_parse(lines) or {}, keys)
-    if not found:
+    existing = _existing(_parse(lines) or {}, keys)
+    if not existing:
         return 1
     statements = list(_statements(lines, longest=len(lines)))
     position = bisect_left(
         statements,
         True,
-        key=lambda statement: _existing(_parse(lines[: statement[1]]) or {}, found) == found,
+        key=lambda statement: _existing(_parse(lines[: statement[1]]) or {}, existing) == existing,
     )
     return statements[position][0] + 1
 

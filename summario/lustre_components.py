@@ -272,8 +272,8 @@ def _sum_before(values: Ints, number: Ints) -> Ints:
     """Add up the values before each row since the last row with number 0."""
     before = np.cumsum(values) - values
     group = np.cumsum(number == 0) - 1
-    found: Ints = before - before[number == 0][group]
-    return found
+    sum_before: Ints = before - before[number == 0][group]
+    return sum_before
 
 
 def _are_possible(rows: _Rows, nprocs: int) -> NDArray[np.bool_]:

@@ -53,9 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, service in services.SERVICES.items():
         config.addinivalue_line("markers", f"{name}: needs {service.what}")
     config.addinivalue_line("markers", "service: needs one of these; `make quick` leaves it out")
-    config.addinivalue_line(
-        "markers", "promise(id): makes a fault of docs/promises.toml"
-    )
+    config.addinivalue_line("markers", "promise(id): makes a fault of docs/promises.toml")
     config.addinivalue_line("markers", "slow: takes seconds; `make quick` leaves it out")
     config.addinivalue_line("markers", "both_databases: `location` is on SQLite and on PostgreSQL")
 

@@ -288,13 +288,13 @@ def _conditions(
     names: dict[int, str], system: str | None, ids: Sequence[int] | None
 ) -> list[ColumnElement[bool]]:
     """The conditions that select the measurements."""
-    found = []
+    conditions = []
     if system is not None:
         [own] = (key for key, name in names.items() if name == system)
-        found.append(measurements.c.system_id == own)
+        conditions.append(measurements.c.system_id == own)
     if ids is not None:
-        found.append(measurements.c.configuration_id.in_(ids))
-    return found
+        conditions.append(measurements.c.configuration_id.in_(ids))
+    return conditions
 
 
 def _imports(some: Sequence[ColumnElement[bool]]) -> Select[Any]:

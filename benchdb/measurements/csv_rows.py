@@ -23,17 +23,17 @@ def read_rows(
     progress: Progress = silently,
 ) -> list[_T]:
     """Read each row of a CSV."""
-    found = []
+    rows = []
     for number, row in progress(_rows(text, delimiter, where)):
         try:
-            found.append(read(row))
+            rows.append(read(row))
         except KeyError as error:
             raise InputError(f"column {error} is missing", where=where, line=number) from error
         except InputError as error:
             raise InputError(error.what, where=where, line=number, remedy=error.remedy) from error
         except (ValueError, TypeError, ArithmeticError) as error:
             raise InputError(str(error), where=where, line=number) from error
-    return found
+    return rows
 
 
 def first_line(text: str) -> str:

@@ -262,7 +262,7 @@ def measurements_of(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Measu
         If a value cannot be used.
     """
     config_of_row = _memoised(_cells(_COMMAND_COLUMNS), _config_of_values)
-    found = []
+    measurements = []
     for where, row in rows:
         # An empty text is as good as none, and a line break in a command means a blank.
         told: dict[str, Any] = {
@@ -272,13 +272,13 @@ def measurements_of(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Measu
         }
         values = {name: told[name] for name in MEASUREMENT_FIELDS if name in told}
         try:
-            found.append(_measurement(config_of_row(told), **values))
+            measurements.append(_measurement(config_of_row(told), **values))
         except InputError as error:
             raise InputError(error.what, where=where, remedy=error.remedy) from error
         except (ValueError, TypeError, ArithmeticError) as error:
             raise InputError(str(error), where=where) from error
-    _check_launches(found)
-    return found
+    _check_launches(measurements)
+    return measurements
 
 
 def _config_of_values(row: Mapping[str, Any]) -> IorConfig:
@@ -332,12 +332,12 @@ def read_export(
             raise InputError(f"repetition is {repetition}, above {_LARGEST_REPETITION}")
         return origins[cells], (repetition, measurement_of(row))
 
-    found: dict[Origin, list[Repetition]] = {}
+    export: dict[Origin, list[Repetition]] = {}
     reader = _as_exported(file, read)
     rows = read_rows(file.whole, reader, where=file.where, progress=options.progress)
     for origin, repetition in rows:
-        found.setdefault(origin, []).append(repetition)
-    return found
+        export.setdefault(origin, []).append(repetition)
+    return export
 
 
 @importer("forge-csv", _is_forge)

@@ -137,9 +137,17 @@ def note_change(connection: Connection, system: str, *, since: str, why: str) ->
     UnknownNameError
         If the database does not have the system.
     """
-    found = SystemChange(require_system(connection, system), _past(since), _printable(why), now())
-    _apply(connection, system, since=found.since, why=found.why, noted_at=found.noted_at)
-    return found
+    system_change = SystemChange(
+        require_system(connection, system), _past(since), _printable(why), now()
+    )
+    _apply(
+        connection,
+        system,
+        since=system_change.since,
+        why=system_change.why,
+        noted_at=system_change.noted_at,
+    )
+    return system_change
 
 
 def undo_change(connection: Connection, system: str) -> SystemChange:

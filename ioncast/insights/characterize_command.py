@@ -90,15 +90,21 @@ def characterize(
     runs = find_runs(list(find_sources(logs)), join)
     result_of = partial(_characterised, all_files=all_files, by_file=per_file, patterns=patterns)
     said, kept = _Said(), list[Characterisation]()
-    found: Iterable[Characterisation] = said.results(from_all(runs, result_of, COUNTED_MODULES))
+    characterisations: Iterable[Characterisation] = said.results(
+        from_all(runs, result_of, COUNTED_MODULES)
+    )
     # JSON and CSV are written while logs are read; a table and a page need all runs.
     if output_format == "table" or page is not None:
-        found = kept = list(found)
+        characterisations = kept = list(characterisations)
     if output_format == "table":
         if kept:
             click.echo(to_text(kept, tolerance))
     else:
-        pairs = beside_first(found) if len(runs) > 1 else ((None, run) for run in found)
+        pairs = (
+            beside_first(characterisations)
+            if len(runs) > 1
+            else ((None, run) for run in characterisations)
+        )
         for text in _STREAMS[output_format](pairs, tolerance):
             click.echo(text, nl=False)
         if output_format == "json":

@@ -235,7 +235,7 @@ def joined(compositions: Iterable[Composition | None]) -> Composition:
 
     The numbers of I/O nodes follow each other, those of the first first. None is left out.
     """
-    known = [one for one in compositions if one is not None]
+    known = [composition for composition in compositions if composition is not None]
     return Composition(
         io_nodes=tuple(n for one in known for n in one.io_nodes),
         total_mib=sum(one.total_mib for one in known),
@@ -251,16 +251,16 @@ def parted(
     """Divide what was `joined` from some compositions into as many again."""
     parts: list[Composition | None] = []
     start = 0
-    for one in compositions:
-        if one is None:
+    for composition in compositions:
+        if composition is None:
             parts.append(None)
             continue
-        own = slice(start, start + len(one.io_nodes))
+        own = slice(start, start + len(composition.io_nodes))
         start = own.stop
         parts.append(
             Composition(
-                one.io_nodes,
-                one.total_mib,
+                composition.io_nodes,
+                composition.total_mib,
                 joint.typical_mib_s[own],
                 joint.expected_mib_s[:, own],
                 joint.runs_mib_s[:, own],

@@ -382,7 +382,7 @@ def _estimated(
     """Estimate the parts of all versions, with the numbers of I/O nodes that can be estimated."""
     # Each phase stands beside its changed ones, so that their doubts are drawn at once.
     places = {task.index: place for place, task in enumerate(versions[0].ordered)}
-    together = [task for one in versions for task in one.ordered]
+    together = [task for version in versions for task in version.ordered]
     beside = sorted(together, key=lambda task: places.get(task.index, len(places)))
     usable = [found for found in matches_of(beside) if found.curve]
     common = _common(found.curve.bandwidths_mib_s for found in usable if found.curve)

@@ -139,6 +139,6 @@ def match_record(found: Match) -> dict[str, Any]:
         "wanted": found.wanted.command_line(launcher=True),
         "configuration_id": found.curve.id if found.curve else None,
         "ratios": found.ratios,
-        "differences": [asdict(one) for one in found.differences],
+        "differences": [asdict(difference) for difference in found.differences],
         "fidelity": found.fidelity,
     }

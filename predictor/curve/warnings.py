@@ -192,20 +192,20 @@ def difference_warnings(matched: Sequence[MatchedPhase], knowledge: SystemModel)
 
 def names_of(differences: Iterable[Difference]) -> str:
     """Name the properties that differ."""
-    return shortened([_NAMES[one.name] for one in differences])
+    return shortened([_NAMES[difference.name] for difference in differences])
 
 
 def _impossible(matched: Sequence[MatchedPhase]) -> Mapping[str, tuple[Difference, list[int]]]:
     """The IOR lines of parts whose kind was measured with another fsync only, with their phases."""
-    found: dict[str, tuple[Difference, list[int]]] = {}
+    impossible: dict[str, tuple[Difference, list[int]]] = {}
     for item in matched:
         for _, match in item.parts:
             if match.kind == "unknown" and match.differences:
                 line = match.wanted.command_line(launcher=True)
-                _, phases = found.setdefault(line, (match.differences[0], []))
+                _, phases = impossible.setdefault(line, (match.differences[0], []))
                 if item.index not in phases:
                     phases.append(item.index)
-    return found
+    return impossible
 
 
 def _hindrance(why: Difference) -> str:

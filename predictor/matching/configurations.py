@@ -110,20 +110,20 @@ class Match:
         other bytes in POSIX, its collective calls were buffered. The database does not know
         whether a benchmark's were.
         """
-        found = self
+        match = self
         is_other = self.wanted.requests_per_process > 1 and phase.order != self.wanted.order
-        if (phase.order is None or is_other) and found.curve is not None:
-            unsure = Difference("order", phase.order, found.curve.config.order)
-            known = [one for one in found.differences if one.name != "order"]
-            kind = "interpolated" if found.kind == "exact" else found.kind
-            found = replace(found, kind=kind, differences=(*known, unsure))
-        if (buffering := _collective_buffering(phase)) and found.curve is not None:
-            kind = "interpolated" if found.kind == "exact" else found.kind
+        if (phase.order is None or is_other) and match.curve is not None:
+            unsure = Difference("order", phase.order, match.curve.config.order)
+            known = [difference for difference in match.differences if difference.name != "order"]
+            kind = "interpolated" if match.kind == "exact" else match.kind
+            match = replace(match, kind=kind, differences=(*known, unsure))
+        if (buffering := _collective_buffering(phase)) and match.curve is not None:
+            kind = "interpolated" if match.kind == "exact" else match.kind
             unsure = Difference("collective buffering", buffering, None)
-            found = replace(found, kind=kind, differences=(*found.differences, unsure))
-        if found.kind == "exact" and phase.is_mostly_metadata:
-            found = replace(found, kind="interpolated", is_mostly_metadata=True)
-        return found
+            match = replace(match, kind=kind, differences=(*match.differences, unsure))
+        if match.kind == "exact" and phase.is_mostly_metadata:
+            match = replace(match, kind="interpolated", is_mostly_metadata=True)
+        return match
 
     @property
     def repetitions(self) -> dict[int, tuple[float, ...]]:

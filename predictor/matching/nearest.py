@@ -203,7 +203,7 @@ class _Group(NamedTuple):
 
 def _unlike(wanted: Properties, measured: Properties) -> tuple[bool, ...]:
     """Rank properties: the fewer and the less important differ, the lower."""
-    found = {one.name for one in differences(wanted, measured)}
+    found = {difference.name for difference in differences(wanted, measured)}
     return tuple(name in found for name in _NAMES)
 
 

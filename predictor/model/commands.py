@@ -75,7 +75,9 @@ def show(system: str | None, output_format: str, location: str | None) -> None:
     """
     with reading_database(location) as connection:
         name = system and require_system(connection, system)
-        found = [summarise(connection, *each) for each in stored_models(connection, name)]
+        found = [
+            summarise(connection, *stored_model) for stored_model in stored_models(connection, name)
+        ]
     if output_format == "json":
         click.echo(json.dumps([to_json(each) for each in found], indent=1))
     else:

@@ -302,7 +302,7 @@ class _Held:
         near = np.rint(self.cells[:, FEATURES.index(size)] / _NEAR)
         groups = np.unique(near, return_inverse=True)[1].reshape(-1)
         found = self.process.leave_out(groups)
-        gaps, is_inside = (each[self.of_run] for each in self.gaps(size, groups))
+        gaps, is_inside = (gap[self.of_run] for gap in self.gaps(size, groups))
         squared = (self.logarithms - found.mean[self.of_run]) ** 2
         lacking = squared - (np.diag(found.covariance) + found.noise)[self.of_run]
         between, outside = (

@@ -157,7 +157,7 @@ def posterior(
     Examples
     --------
     >>> prior = Belief(np.log([30.0, 30.0]), 0.3**2 * np.ones((2, 2)))
-    >>> outcomes = [Outcome(0, np.log(20.0))] * 10
+    >>> outcomes = [ObservedBandwidth(0, np.log(20.0))] * 10
     >>> after = posterior(prior, outcomes, Scatter(np.array([0.1, 0.1])))
     >>> np.exp(after.mean).round().tolist()
     [20.0, 20.0]
@@ -216,15 +216,15 @@ def _filtered(
                 np.where(is_news[..., None], news.mean, beliefs[-1].mean),
                 np.where(is_news[..., None, None], news.covariance, beliefs[-1].covariance),
             )
-            surprises = [np.where(is_news, 0, each) for each in surprises]
+            surprises = [np.where(is_news, 0, surprise) for surprise in surprises]
     return beliefs[-1], likelihood
 
 
 def _log_density(error: Array, variance: Array) -> Array:
     """Compute the logarithm of the density of Student's t distribution, but for a constant."""
     squared = error**2 / (_DEGREES * variance)
-    found: Array = -np.log(variance) / 2 - (_DEGREES + 1) / 2 * np.log1p(squared)
-    return found
+    log_density: Array = -np.log(variance) / 2 - (_DEGREES + 1) / 2 * np.log1p(squared)
+    return log_density
 
 
 def _noise(outcome: ObservedBandwidth, scatter: Scatter) -> Array:

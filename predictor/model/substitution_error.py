@@ -52,8 +52,9 @@ def doubt_about(differences: Iterable[Difference]) -> float:
     0.33
     """
     return sum(
-        _DEVIATIONS[one.name] ** 2 * (0.5 if None in (one.wanted, one.measured) else 1)
-        for one in differences
+        _DEVIATIONS[difference.name] ** 2
+        * (0.5 if None in (difference.wanted, difference.measured) else 1)
+        for difference in differences
     )
 
 

@@ -197,7 +197,11 @@ class SystemModel:
         It learned an effect if benchmarks on the system have the wanted value, of whatever kind (an
         order counts only for the same api), and others do not.
         """
-        return tuple(one for one in found.differences if not self._learned(found.wanted, one))
+        return tuple(
+            difference
+            for difference in found.differences
+            if not self._learned(found.wanted, difference)
+        )
 
     def _learned(self, wanted: IorConfig, difference: Difference) -> bool:
         if self.model is None or None in (difference.wanted, difference.measured):
@@ -436,5 +440,5 @@ def gaps(row: Array, measured: Array) -> tuple[Array, NDArray[np.bool_]]:
 def _of_cells(covariance: Array, matches: Sequence[Match], io_nodes: Sequence[int]) -> Array:
     """Spread a covariance of configurations over their cells; other kinds are independent."""
     groups = [group_of(found.wanted) for found in matches]
-    alike = np.array([[one == other for other in groups] for one in groups])
+    alike = np.array([[group == other for other in groups] for group in groups])
     return np.kron(covariance * alike, together(io_nodes))

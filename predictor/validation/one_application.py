@@ -49,7 +49,7 @@ def check_logs(applications: Sequence[str], logs: Mapping[str, object], where: s
 
 def _with_logs(missing: Sequence[str], others: Sequence[str]) -> str:
     add = f"add --log {quote(f'{missing[0]}=FILE.darshan')}"
-    only = " ".join(f"--only {quote(each)}" for each in others)
+    only = " ".join(f"--only {quote(other)}" for other in others)
     return f"{add}, or leave them out with {only}" if only else add
 
 
@@ -66,9 +66,7 @@ def choose_applications(
         )
     chosen = [each for each in applications if not only or each in only]
     left_out = [each for each in applications if each not in chosen]
-    warnings = check_logs(
-        chosen, {each: logs[each] for each in logs if each not in left_out}, where
-    )
+    warnings = check_logs(chosen, {log: logs[log] for log in logs if log not in left_out}, where)
     if left_out:
         warnings.append(f"{where}: reruns of {_quoted(left_out)} are left out (see --only)")
     return chosen, warnings

@@ -130,8 +130,8 @@ class KindError:
 
 def kind_errors(results: Sequence[Validated]) -> list[KindError]:
     """Compute the errors by kind of phase, over all applications."""
-    predicted = errors_by_kind((one.parts, one.prediction.run_errors) for one in results)
-    floor = errors_by_kind((one.parts, one.floor.run_errors) for one in results)
+    predicted = errors_by_kind((result.parts, result.prediction.run_errors) for result in results)
+    floor = errors_by_kind((result.parts, result.floor.run_errors) for result in results)
     return [
         KindError(kind, reruns, error, floor[kind][1] if kind in floor else None)
         for kind, (reruns, error) in predicted.items()
@@ -140,24 +140,27 @@ def kind_errors(results: Sequence[Validated]) -> list[KindError]:
 
 def pooled(results: Sequence[Validated]) -> tuple[Comparison, Comparison]:
     """Combine the comparisons of all applications: predictions, and noise floors."""
-    return pool(one.prediction for one in results), pool(one.floor for one in results)
+    return pool(result.prediction for result in results), pool(result.floor for result in results)
 
 
 def to_json(results: Sequence[Validated]) -> dict[str, Any]:
     """Turn results into plain values for JSON; docs/validation.md explains the keys."""
-    sources = pool_sources(one.sources for one in results if one.sources)
+    sources = pool_sources(result.sources for result in results if result.sources)
     prediction, floor = pooled(results)
     return {
         "tolerance": TOLERANCE,
         "dunn_adjustment": ADJUSTMENT,
-        "applications": [_record(one) for one in results],
+        "applications": [_record(result) for result in results],
         "all": {
             "prediction": asdict(scores(prediction)),
             "noise_floor": asdict(scores(floor)),
             "error_sources": asdict(sources) if sources else None,
         },
         "phase_kinds": sorted(
-            ({**asdict(one), "kind": _in_json(one.kind)} for one in kind_errors(results)),
+            (
+                {**asdict(kind_error), "kind": _in_json(kind_error.kind)}
+                for kind_error in kind_errors(results)
+            ),
             key=itemgetter("kind"),
         ),
     }
@@ -193,7 +196,7 @@ def _tables(results: Sequence[Validated]) -> list[tuple[str, list[dict[str, Any]
         ("The choice of I/O nodes, the curve and its interval", decision_rows(results)),
         (_BY_IO_NODES, curve_rows(results)),
     ]
-    if any(one.sources for one in results):
+    if any(result.sources for result in results):
         tables.append(("Where the mean error comes from", source_rows(results)))
     return [(title, rows) for title, rows in tables if rows]
 
@@ -208,7 +211,7 @@ def error_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
 
 def decision_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
     """Make the table of choices and their regret, with the noise floor below each line."""
-    chosen = {one.application: one.choices for one in results}
+    chosen = {result.application: result.choices for result in results}
     rows = []
     for name, of, found in _scores(results):
         choice = chosen.get(name, {}) if of == PREDICTION else {}
@@ -232,27 +235,27 @@ def curve_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
     """Make the table of predictions beside measurements, by number of I/O nodes."""
     return [
         {
-            "application": one.application,
+            "application": result.application,
             "I/O nodes": n,
             "predicted MiB/s": in_digits(speed.mean, 4),
             "p10 to p90": f"{in_digits(speed.p10, 4)} to {in_digits(speed.p90, 4)}",
             "measured MiB/s": in_digits(measured, 4),
-            "runs": len(one.reruns[n]),
-            "error": f"{one.prediction.cell_errors[n][0]:.3f}",
-            FLOOR: _text(next(iter(one.floor.cell_errors.get(n, ())), None), ".3f"),
+            "runs": len(result.reruns[n]),
+            "error": f"{result.prediction.cell_errors[n][0]:.3f}",
+            FLOOR: _text(next(iter(result.floor.cell_errors.get(n, ())), None), ".3f"),
             "halves as far": _text(halves[n].as_far if n in halves else None, ".0%"),
-            "Dunn's p": _p_value(one.dunn_p_values.get(n)),
+            "Dunn's p": _p_value(result.dunn_p_values.get(n)),
         }
-        for one in results
-        for halves in (one.halves,)
-        for n, measured in mean_of_cells({n: one.reruns[n] for n in one.compared}).items()
-        for speed in (one.expected[n],)
+        for result in results
+        for halves in (result.halves,)
+        for n, measured in mean_of_cells({n: result.reruns[n] for n in result.compared}).items()
+        for speed in (result.expected[n],)
     ]
 
 
 def source_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
     """Make the table of the parts that add up to the mean error."""
-    explained = [(one.application, one.sources) for one in results if one.sources]
+    explained = [(result.application, result.sources) for result in results if result.sources]
     pooled = pool_sources(sources for _, sources in explained)
     if pooled and len(explained) > 1:
         explained.append((ALL, pooled))
@@ -307,7 +310,7 @@ def _record(one: Validated) -> dict[str, Any]:
 
 def _scores(results: Sequence[Validated]) -> list[tuple[str, str, Scores]]:
     """Compute the scores and noise floor of each application, then those of all."""
-    named = [(one.application, one.prediction, one.floor) for one in results]
+    named = [(result.application, result.prediction, result.floor) for result in results]
     if len(results) > 1:
         named.append((ALL, *pooled(results)))
     return [

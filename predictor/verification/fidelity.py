@@ -54,12 +54,12 @@ class Fidelity:
     @property
     def value(self) -> float:
         """From 0 to 1: exp(-d), where d² is the sum of the squared logarithms of the agreements."""
-        return math.exp(-math.hypot(*(math.log(each.agreement) for each in self.aspects)))
+        return math.exp(-math.hypot(*(math.log(aspect.agreement) for aspect in self.aspects)))
 
     @property
     def differences(self) -> list[str]:
         """A sentence for each property that differs, the largest difference first."""
-        found = sorted(self.aspects, key=lambda each: each.agreement)
+        found = sorted(self.aspects, key=lambda aspect: aspect.agreement)
         return [each.sentence for each in found if each.differs]
 
 
@@ -73,8 +73,9 @@ def compare(phase: PhaseFacts, benchmark: PhaseFacts) -> Fidelity:
 
     Examples
     --------
-    >>> phase = Facts(bytes=8 << 20, requests=256, processes=8, fsync="each")
-    >>> found = compare(phase, Facts(bytes=8 << 20, requests=256, processes=8, fsync="end"))
+    >>> phase = PhaseFacts(bytes=8 << 20, requests=256, processes=8, fsync="each")
+    >>> other = PhaseFacts(bytes=8 << 20, requests=256, processes=8, fsync="end")
+    >>> found = compare(phase, other)
     >>> round(found.value, 2), found.differences
     (0.15, ['the phase calls fsync after each write, the benchmark fsync once at the end'])
     """

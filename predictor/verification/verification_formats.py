@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def fidelity_of_phase(parts: Sequence[Verified]) -> float | None:
     """The mean of the fidelities of a phase's parts by their bytes; None if one is not known."""
-    if not all(each.fidelity for each in parts):
+    if not all(part.fidelity for part in parts):
         return None
-    moved = sum(each.part.bytes for each in parts)
-    return sum(each.part.bytes * each.fidelity.value for each in parts if each.fidelity) / moved
+    moved = sum(part.part.bytes for part in parts)
+    return sum(part.part.bytes * part.fidelity.value for part in parts if part.fidelity) / moved
 
 
 def with_column(
@@ -38,7 +38,7 @@ def with_fields(
     """Add what is known of each part to its row, as plain values."""
     if not verified:
         return list(map(dict, rows))
-    fields = [_fields(each, parts) for _, parts in _by_phase(verified) for each in parts]
+    fields = [_fields(part, parts) for _, parts in _by_phase(verified) for part in parts]
     return [{**row, **more} for row, more in zip(rows, fields, strict=True)]
 
 
@@ -46,10 +46,10 @@ def in_words(verified: Sequence[Verified]) -> Iterator[str]:
     """Say for each phase what its benchmarks do otherwise, with a line for each difference."""
     for index, parts in _by_phase(verified):
         lines = [f"phase {index}: fidelity {_shown(fidelity_of_phase(parts))}"]
-        for each in parts:
-            sentences = each.fidelity.differences if each.fidelity else []
-            not_run = [f"this machine cannot run it: {why}" for why in each.hindrances]
-            requests = f"{each.part.requests} × {size(each.part.request_bytes)}"
+        for part in parts:
+            sentences = part.fidelity.differences if part.fidelity else []
+            not_run = [f"this machine cannot run it: {why}" for why in part.hindrances]
+            requests = f"{part.part.requests} × {size(part.part.request_bytes)}"
             place = f"{requests}: " if len(parts) > 1 else ""
             lines += [f"  {place}{sentence}" for sentence in (*sentences, *not_run)]
         yield "\n".join(lines)

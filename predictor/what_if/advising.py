@@ -182,10 +182,10 @@ def _tried(
     )
     today = beside_own_run(predicted, asked)
     rests_on = _different_matches(today, then, phases, changed)
-    weakest = max((found.kind for found in rests_on), key=_KINDS.index)
+    weakest = max((rest.kind for rest in rests_on), key=_KINDS.index)
     saved = saved_seconds(today, then)
     if saved is None or (weakest == "model" and _verdict(saved) == "unsure"):
-        weak = [found.wanted for found in rests_on if found.kind == weakest]
+        weak = [rest.wanted for rest in rests_on if rest.kind == weakest]
         return replace(nothing, matched=weakest, unmeasured=_lines([*unmeasured, *weak]))
     return replace(
         nothing,

@@ -46,8 +46,8 @@ class Controller:
     @property
     def user(self) -> str:
         """SlurmUser."""
-        found = _USER.fullmatch(self.of("SlurmUser"))
-        return found[1] if found else "root"
+        match = _USER.fullmatch(self.of("SlurmUser"))
+        return match[1] if match else "root"
 
     @property
     def log(self) -> str:
@@ -120,9 +120,9 @@ def gather_loaded_line(log: Path) -> str:
         for begin in range(size - _PART_BYTES, -_PART_BYTES, -_PART_BYTES):
             file.seek(max(begin, 0))
             part = file.read(_PART_BYTES + min(begin, 0))
-            found = last_loaded(part + after)
-            if found or size - begin > _SEARCHED_BYTES:
-                return found
+            loaded_line = last_loaded(part + after)
+            if loaded_line or size - begin > _SEARCHED_BYTES:
+                return loaded_line
             after = part[:_LINE_BYTES]
     return ""
 

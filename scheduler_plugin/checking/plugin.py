@@ -89,8 +89,8 @@ def gather_plugin(folder: Path, user: str) -> Plugin:
             "no Lua interpreter is installed here, which reads the plugin's settings",
             remedy="install one, such as Debian's lua5.1 (on EL: lua)",
         )
-    found = read_plugin(said_by(interpreter, "-", str(folder), user=user, told=_PROGRAM))
-    return replace(found, is_as_slurmctld=os.geteuid() == 0)
+    plugin = read_plugin(said_by(interpreter, "-", str(folder), user=user, told=_PROGRAM))
+    return replace(plugin, is_as_slurmctld=os.geteuid() == 0)
 
 
 def read_plugin(text: str) -> Plugin:

@@ -52,9 +52,9 @@ def gather_service(address: str, token: str) -> Service:
         version,
         str(state.get("keeper")),
         str(state.get("database")),
-        tuple(one["name"] for one in systems if one["imports"]),
+        tuple(system["name"] for system in systems if system["imports"]),
         is_open,
-        {one["name"]: one for one in systems if one["untried"]},
+        {system["name"]: system for system in systems if system["untried"]},
     )
 
 

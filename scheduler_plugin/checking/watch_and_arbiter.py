@@ -93,8 +93,8 @@ def _limits(slurm: Slurm, settings: SiteSettings, total: int) -> Limits | Gap:
 
 def gather_running_version(path: Path) -> str:
     """The version in the metrics of a running part; empty if they do not tell it."""
-    found = _VERSION.search(path.read_text(encoding="utf-8", errors="replace"))
-    return found[1] if found else ""
+    match = _VERSION.search(path.read_text(encoding="utf-8", errors="replace"))
+    return match[1] if match else ""
 
 
 def version_row(part: Part, running: str | Gap, installed: str) -> Row:

@@ -48,14 +48,14 @@ class DarshanState:
 def gather_heartbeat(path: Path) -> int:
     """The Unix time in the arbiter's heartbeat."""
     # The second number is the length of a hold in seconds.
-    found = re.fullmatch(r"(\d{1,12}) \d{1,12}\n", _beginning(path, 40))
-    if found is None:
+    match = re.fullmatch(r"(\d{1,12}) \d{1,12}\n", _beginning(path, 40))
+    if match is None:
         raise InputError(
             "there is no time in this file",
             where=str(path),
             remedy="restart ioncast-arbiter",
         )
-    return int(found[1])
+    return int(match[1])
 
 
 def gather_limits(path: Path) -> LimitsState:

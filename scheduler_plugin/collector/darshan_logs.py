@@ -87,13 +87,13 @@ def parse_log_name(name: str) -> LogName | None:
     >>> parse_log_name("app.darshan") is None
     True
     """
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
     month, day, second = (
-        int(found[part]) if found[part] else None for part in ("month", "day", "second")
+        int(match[part]) if match[part] else None for part in ("month", "day", "second")
     )
-    return LogName(name, int(found["job"]), month, day, second, found["partial"] is not None)
+    return LogName(name, int(match["job"]), month, day, second, match["partial"] is not None)
 
 
 class LogFolder:

@@ -105,14 +105,14 @@ class HistoryImport:
             self._tell(f"jobs of slurmdbd are known until {_in_local_time(end_s)}")
             begin_s = end_s
             span_s = min(2 * span_s, _DAY_S) if len(jobs) < _MANY_JOBS else _HOUR_S
-        found = self._state.count_ended(since_s, until_s)
+        ended = self._state.count_ended(since_s, until_s)
         _LOG.info(
             "slurmdbd knows %s that ended from %s to %s",
-            counted(found, "job"),
+            counted(ended, "job"),
             _in_local_time(since_s),
             _in_local_time(until_s),
         )
-        if not found:
+        if not ended:
             _LOG.warning("with PrivateData=jobs the token's user must be an operator of Slurm")
 
     def _send_logs(self, since_s: int, until_s: int) -> bool:

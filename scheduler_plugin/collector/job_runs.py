@@ -54,10 +54,10 @@ def _job_run(job: Job, components: list[Job], io_nodes: int | None, now_s: float
         ended_s=_end_of(job, now_s) if job.has_ended else None,
         user=_text(job.user),
         name=_text(job.name),
-        nodes=_common([each.nodes or None for each in components]),
+        nodes=_common([component.nodes or None for component in components]),
         io_nodes=io_nodes,
         decision_id=mark.decision_id if mark else None,
-        tasks=_common([each.tasks or None for each in components]),
+        tasks=_common([component.tasks or None for component in components]),
     )
 
 

@@ -112,13 +112,13 @@ class PluginLog:
                 self._count(line.decode(errors="replace"))
 
     def _count(self, line: str) -> None:
-        if found := _DECIDED.search(line):
-            seconds = float(found["ms"]) / 1000
-            self._sources[found["source"]] += 1
+        if match := _DECIDED.search(line):
+            seconds = float(match["ms"]) / 1000
+            self._sources[match["source"]] += 1
             self._buckets[sum(seconds > bound for bound in _BOUNDS_S)] += 1
             self._seconds += seconds
-            self._held += found["held"] == "yes"
-            self._is_paused = found["paused"] is not None
+            self._held += match["held"] == "yes"
+            self._is_paused = match["paused"] is not None
         elif _COMPLAINT.search(line):
             self._errors += 1
 

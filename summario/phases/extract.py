@@ -131,7 +131,7 @@ def _uncounted(phases: list[Phase]) -> tuple[str, ...]:
 def file_rows(run: Run, settings: ExtractionSettings = DEFAULTS) -> FilePhases:
     """Make the rows of the files of a run that has phases, whole as before their pauses."""
     logs = [_streams_of_log(run, index, settings) for index in range(len(run.logs))]
-    used = [each.used for each in logs if each.used is not None]
+    used = [log.used for log in logs if log.used is not None]
     return merge_ranks(concatenate(used), run.processes)
 
 

@@ -184,8 +184,8 @@ def _without_others(
 
 def _are_of(table: FilePhases | Streams, kind: tuple[str, str]) -> NDArray[np.bool_]:
     api, operation = APIS.index(kind[0]), OPERATIONS.index(kind[1])
-    found: NDArray[np.bool_] = (table.api == api) & (table.operation == operation)
-    return found
+    is_of_kind: NDArray[np.bool_] = (table.api == api) & (table.operation == operation)
+    return is_of_kind
 
 
 def _split_by_requests(row: FilePhases, traced: Operations, first: Ints) -> FilePhases:
@@ -300,7 +300,7 @@ def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[in
     by_file = traced_by_file(run, file_phases.file_id[rows])
     if not by_file:
         return {}
-    found = {}
+    completely_traced = {}
     for row in rows.tolist():
         kind = APIS[file_phases.api[row]], OPERATIONS[file_phases.operation[row]]
         traced = by_file.get((*kind, int(file_phases.file_id[row])))
@@ -309,8 +309,8 @@ def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[in
             and len(traced) == file_phases.requests[row]
             and traced.length.sum() == file_phases.bytes[row]
         ):
-            found[row] = traced
-    return found
+            completely_traced[row] = traced
+    return completely_traced
 
 
 def has_trace(run: Run) -> bool:

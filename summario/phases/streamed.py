@@ -35,7 +35,7 @@ def stream_csv(columns: Sequence[str], batches: Iterable[Iterable[Record]]) -> I
     writer.writeheader()
     yield _taken(text)
     for records in batches:
-        writer.writerows({key: _safe(value) for key, value in each.items()} for each in records)
+        writer.writerows({key: _safe(value) for key, value in record.items()} for record in records)
         yield _taken(text)
 
 

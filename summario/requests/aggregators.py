@@ -41,7 +41,7 @@ def aggregators_of(
     """
     place = layers.rows(file_phases.operation, file_phases.file_id)
     records, heatmaps = _OfRecords(layers), _OfHeatmaps(run)
-    found = [UNKNOWN] * (int(group.max()) + 1)
+    aggregators = [UNKNOWN] * (int(group.max()) + 1)
     order = np.argsort(group, kind="stable")
     edges = np.flatnonzero(np.diff(group[order])) + 1
     for rows in np.split(order, edges):
@@ -60,8 +60,8 @@ def aggregators_of(
         if moved is None:
             moved = traced.bytes_of_processes(layers.posix, files)
         if moved is not None:
-            found[group[rows[0]]] = int(np.count_nonzero(moved >= _LEAST_SHARE * moved.max()))
-    return found
+            aggregators[group[rows[0]]] = int(np.count_nonzero(moved >= _LEAST_SHARE * moved.max()))
+    return aggregators
 
 
 class _OfRecords:

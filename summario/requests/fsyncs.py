@@ -81,10 +81,10 @@ def _of_logs_that_lack_posix(file_phases: FilePhases, run: Run) -> NDArray[np.bo
     lacking = np.array(
         ["POSIX" not in log.records or log.records["POSIX"].partial for log in run.logs]
     )
-    found = np.zeros(len(file_phases), bool)
+    of_logs = np.zeros(len(file_phases), bool)
     if lacking.any():
-        found[file_phases.member_row[lacking[file_phases.member_log]]] = True
-    return found
+        of_logs[file_phases.member_row[lacking[file_phases.member_log]]] = True
+    return of_logs
 
 
 def _calls(run: Run, module: str, wanted: NDArray[np.uint64]) -> Floats:

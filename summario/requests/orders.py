@@ -101,9 +101,9 @@ def _main_orders(
 ) -> list[str | None]:
     """Name the order in which each group moves its bytes, but for a small share of them."""
     enough = (1 - threshold) * np.bincount(group, moved, minlength=groups)
-    found: list[str | None] = [None] * groups
+    main_orders: list[str | None] = [None] * groups
     for index, name in enumerate(ORDERS):
         in_order = np.bincount(group, np.where(order == index, moved, 0), minlength=groups)
         for each in np.flatnonzero((in_order > 0) & (in_order >= enough)).tolist():
-            found[each] = name
-    return found
+            main_orders[each] = name
+    return main_orders

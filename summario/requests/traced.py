@@ -44,9 +44,9 @@ class Traced:
         """Add up the bytes that each process moved in some rows; None if the trace lacks some."""
         total = np.zeros(self._run.nprocs)
         for row in rows.tolist():
-            if (found := self._requests(posix, row)) is None:
+            if (requests := self._requests(posix, row)) is None:
                 return None
-            total += np.bincount(found.rank, found.length, minlength=len(total))
+            total += np.bincount(requests.rank, requests.length, minlength=len(total))
         return total
 
     def order(self, mpiio: FilePhases, row: int, threshold: float) -> tuple[str, int] | None:

@@ -39,4 +39,4 @@ def fits(advice: Advice, facts: Facts, libraries: tuple[str, ...]) -> bool:
     """Tell whether a run can follow advice."""
     if advice.only and not set(advice.only) & set(libraries):
         return False
-    return all(_CONDITIONS[each](facts) for each in advice.needs)
+    return all(_CONDITIONS[need](facts) for need in advice.needs)

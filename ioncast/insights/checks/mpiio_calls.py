@@ -82,8 +82,8 @@ def _harms(case: Case, layer: Layer, operation: Operation) -> Bools:
     calls = layer.of(operation)
     least = case.thresholds.small_share * layer.of_files(calls.requests)
     differs = differs_from_calls(case.facts, operation)[layer.used_files]
-    found: Bools = (layer.of_files(calls.small) > least) | differs
-    return found
+    harms: Bools = (layer.of_files(calls.small) > least) | differs
+    return harms
 
 
 def _variant(case: Case, layer: Layer, operation: Operation, harmful: Ints) -> str:

@@ -57,7 +57,7 @@ def _cause(cause: CheckedCause) -> dict[str, Any]:
         "seconds_at_stake": cause.seconds_at_stake,
         "share_of_run": cause.share_of_run,
         "is_estimate": cause.is_estimate,
-        "codes": [each.check.code for each in cause.findings],
+        "codes": [finding.check.code for finding in cause.findings],
     }
 
 

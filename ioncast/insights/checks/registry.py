@@ -115,17 +115,17 @@ def site_checks() -> SiteChecks:
     taken = {check.code for check in own_checks()}
     checks, warnings = [], []
     for point in sorted(entry_points(group=ENTRY_POINTS)):
-        found = _loaded(point)
-        if isinstance(found, str):
-            warnings.append(f"check {visible(point.name)} of the site is left out: {found}")
-        elif found.code in taken:
+        loaded = _loaded(point)
+        if isinstance(loaded, str):
+            warnings.append(f"check {visible(point.name)} of the site is left out: {loaded}")
+        elif loaded.code in taken:
             warnings.append(
                 f"check {visible(point.name)} of the site is left out: the code"
-                f" {visible(found.code)} is taken; give it another code"
+                f" {visible(loaded.code)} is taken; give it another code"
             )
         else:
-            taken.add(found.code)
-            checks.append(found)
+            taken.add(loaded.code)
+            checks.append(loaded)
     return SiteChecks(tuple(checks), tuple(warnings))
 
 
@@ -140,7 +140,7 @@ def run_checks(case: Case, checks: Sequence[Check] | None = None) -> Checked:
     A check of the site that fails becomes a warning, and the others still run.
     """
     own = {check.code for check in own_checks()}
-    found: list[Applied] = []
+    applied: list[Applied] = []
     unknown: dict[str, str] = {}
     warnings: list[str] = []
     for check in all_checks() if checks is None else checks:
@@ -151,14 +151,14 @@ def run_checks(case: Case, checks: Sequence[Check] | None = None) -> Checked:
         elif isinstance(result, str):
             warnings.append(result)
         elif result is not None:
-            found.append(result)
+            applied.append(result)
     others = sorted(
-        (each for each in found if each.importance == "none"),
+        (each for each in applied if each.importance == "none"),
         key=lambda each: (LEVELS.index(each.finding.level), each.check.code),
     )
     return Checked(
-        verdict_of(case, found),
-        causes_of(case, found),
+        verdict_of(case, applied),
+        causes_of(case, applied),
         tuple(others),
         unknown,
         tuple(warnings),

@@ -45,9 +45,9 @@ def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
 
 def _repeated_shares(case: Case, files: Ints, factor: Floats) -> Floats:
     """The share of the bytes of each of `Facts.files` that was moved before."""
-    found = np.zeros(len(case.facts.files))
-    found[files] = 1 - 1 / factor
-    return found
+    repeated_shares = np.zeros(len(case.facts.files))
+    repeated_shares[files] = 1 - 1 / factor
+    return repeated_shares
 
 
 def distinct_bytes(facts: Facts, operation: Operation) -> Ints:
@@ -56,11 +56,11 @@ def distinct_bytes(facts: Facts, operation: Operation) -> Ints:
     Without a whole trace these are all bytes up to the highest offset, so at most too many.
     """
     extent = _extent(facts, operation)
-    found = overlaps_of(facts, operation)
-    if found is None:
+    overlaps = overlaps_of(facts, operation)
+    if overlaps is None:
         return extent
     touched = extent.copy()
-    touched[found.file] = found.distinct_bytes
+    touched[overlaps.file] = overlaps.distinct_bytes
     return touched
 
 
@@ -77,12 +77,12 @@ def _is_sieved(case: Case, operation: Operation, files: Ints, moved: Ints) -> Bo
     asked = np.full(len(case.facts.files), -1)
     asked[mpiio.used_files] = mpiio.of_files(mpiio.of(operation).bytes)
     limit = case.thresholds.repeated_factor
-    found: Bools = (
+    is_sieved: Bools = (
         (asked[files] >= 0)
         & (asked[files] <= limit * _extent(case.facts, operation)[files])
         & (moved > limit * asked[files])
     )
-    return found
+    return is_sieved
 
 
 def _cause(case: Case, operation: Operation, file: int) -> str:
@@ -93,10 +93,10 @@ def _cause(case: Case, operation: Operation, file: int) -> str:
     mpiio = case.facts.layers["MPIIO"]
     rows = mpiio.file == file
     calls = [mpiio.of(each) for each in OPERATIONS]
-    together = sum(total((each.collective + each.split)[rows]) for each in calls)
+    together = sum(total((call.collective + call.split)[rows]) for call in calls)
     cause = (
         "buffering"
-        if 2 * together > sum(total(each.requests[rows]) for each in calls)
+        if 2 * together > sum(total(call.requests[rows]) for call in calls)
         else "sieving"
     )
     only_writes = operation == "read" and not mpiio.reads.requests[rows].any()

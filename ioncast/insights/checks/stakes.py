@@ -70,13 +70,15 @@ def _cause(case: Case, name: str, findings: Sequence[Applied]) -> CheckedCause:
     at_stake = _together(findings)
     seconds = None if at_stake is None else float(at_stake.sum())
     part = share_of_run(case, seconds)
-    worst = min((each.finding.level for each in findings), key=LEVELS.index)
+    worst = min((finding.finding.level for finding in findings), key=LEVELS.index)
     return CheckedCause(name, tuple(findings), seconds, part, importance_of(case, worst, seconds))
 
 
 def _together(findings: Sequence[Applied]) -> Floats | None:
     """Join the times that findings are about: the same time can be saved once."""
-    known = [each.finding.at_stake for each in findings if each.finding.at_stake is not None]
+    known = [
+        finding.finding.at_stake for finding in findings if finding.finding.at_stake is not None
+    ]
     return np.maximum.reduce(known) if known else None
 
 

@@ -446,7 +446,7 @@ class CheckedCause:
     @property
     def is_estimate(self) -> bool:
         """Whether the seconds are an estimate instead of an upper bound."""
-        return any(each.finding.is_estimate for each in self.findings)
+        return any(finding.finding.is_estimate for finding in self.findings)
 
 
 @dataclass(frozen=True)
@@ -513,4 +513,4 @@ class Checked:
     @property
     def findings(self) -> tuple[Applied, ...]:
         """All findings: those of the causes, and then the others."""
-        return (*(each for cause in self.causes for each in cause.findings), *self.others)
+        return (*(finding for cause in self.causes for finding in cause.findings), *self.others)

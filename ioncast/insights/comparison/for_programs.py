@@ -82,7 +82,7 @@ def _file_records(
         yield from file_records(run)
         return
     for path, tables in _compared_files(first, run, tolerance):
-        yield {"path": path, "tables": [_compared_record(*each) for each in tables]}
+        yield {"path": path, "tables": [_compared_record(*table) for table in tables]}
 
 
 _ComparedRows = list[tuple[Characteristic, ComparedValue | None]]

@@ -60,8 +60,8 @@ def aggregators_of(
     theirs = collectives.aggregated
     if not len(theirs):
         return None
-    found = _of_trace(facts, theirs, least_share, collective_share)
-    return found or _of_heatmaps(facts, theirs, least_share, collective_share)
+    of_trace = _of_trace(facts, theirs, least_share, collective_share)
+    return of_trace or _of_heatmaps(facts, theirs, least_share, collective_share)
 
 
 def _of_trace(

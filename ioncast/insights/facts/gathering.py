@@ -239,15 +239,15 @@ def _paths(run: Run, ids: NDArray[np.uint64]) -> tuple[str, ...]:
 
 def _highest(files: int, layers: Mapping[Api, Layer]) -> NDArray[np.int8]:
     """Find each file's highest layer with requests; without any, its highest with records."""
-    found = np.zeros(files, np.int8)
+    highest = np.zeros(files, np.int8)
     for with_requests in (False, True):
         for api in [api for api in reversed(HIGHEST_FIRST) if api in layers]:
             layer = layers[api]
             moved = layer.reads.requests + layer.reads.bytes
             moved = moved + layer.writes.requests + layer.writes.bytes
             used = layer.used_files
-            found[used[layer.of_files(moved) > 0] if with_requests else used] = APIS.index(api)
-    return found
+            highest[used[layer.of_files(moved) > 0] if with_requests else used] = APIS.index(api)
+    return highest
 
 
 def _run_facts(run: Run) -> RunFacts:

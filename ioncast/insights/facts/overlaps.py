@@ -83,5 +83,7 @@ def _latest_before(file: Ints, end: Ints) -> Ints:
     key = file * (len(ends) + 1) + place + 1
     latest = np.maximum.accumulate(np.concatenate([np.zeros(1, np.int64), key[:-1]]))[: len(file)]
     before = latest - file * (len(ends) + 1)
-    found: Ints = np.where(before > 0, ends[np.maximum(before, 1) - 1], 0) if len(ends) else end
-    return found
+    latest_before: Ints = (
+        np.where(before > 0, ends[np.maximum(before, 1) - 1], 0) if len(ends) else end
+    )
+    return latest_before

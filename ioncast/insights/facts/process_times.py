@@ -143,10 +143,10 @@ def _by_kind(layer: Layer) -> Floats:
 
 def _counted(facts: Facts, layer: Layer) -> Floats:
     """Leave out times that count at another layer."""
-    found = _by_kind(layer)
-    found[:METADATA] *= facts.files.api[layer.file] == APIS.index(layer.api)
-    found[METADATA] *= layer.api in _METADATA_APIS
-    return found
+    by_kind = _by_kind(layer)
+    by_kind[:METADATA] *= facts.files.api[layer.file] == APIS.index(layer.api)
+    by_kind[METADATA] *= layer.api in _METADATA_APIS
+    return by_kind
 
 
 def _rank_of_rows(facts: Facts, layer: Layer, rank: int) -> Ints:

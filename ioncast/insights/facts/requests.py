@@ -61,13 +61,13 @@ def _histogram(records: Records, api: Api, operation: Operation) -> Ints:
 
 def _of_one_mib(records: Records, api: Api, operation: Operation) -> Ints:
     """Count the requests of exactly 1 MiB, as far as the four most common sizes tell."""
-    found = np.zeros(len(records.words), np.int64)
+    of_one_mib = np.zeros(len(records.words), np.int64)
     if f"{api}_ACCESS1_ACCESS" not in records.columns:
-        return found
+        return of_one_mib
     sizes = row_of_counters(records, f"{api}_ACCESS1_ACCESS", 4)
     [rows] = (sizes == SMALL_REQUEST_BYTES).any(axis=1).nonzero()
     if not len(rows):
-        return found
+        return of_one_mib
     counts = possible(row_of_counters(records, f"{api}_ACCESS1_COUNT", 4)[rows])
     both = np.where(sizes[rows] == SMALL_REQUEST_BYTES, counts, 0).sum(axis=1)
     reads, writes = (
@@ -75,5 +75,5 @@ def _of_one_mib(records: Records, api: Api, operation: Operation) -> Ints:
     )
     own = reads if operation == "read" else writes
     part = np.rint(both * (own / np.maximum(reads + writes, 1))).astype(np.int64)
-    found[rows] = np.minimum(part, own)
-    return found
+    of_one_mib[rows] = np.minimum(part, own)
+    return of_one_mib

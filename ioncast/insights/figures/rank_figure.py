@@ -59,7 +59,7 @@ def rank_figure(run: Document, findings: Sequence[Mapping[str, Any]]) -> Drawn |
     ranks = run["ranks"]
     if ranks is None:
         return slowest_of_files(run)
-    codes = tuple(code for code in CHECKS if any(each["code"] == code for each in findings))
+    codes = tuple(code for code in CHECKS if any(finding["code"] == code for finding in findings))
     panels = [panel for panel in (_BYTES, _SECONDS) if any(_drawn(ranks, panel))]
     if not panels:
         return None

@@ -81,8 +81,8 @@ def _seconds(facts: Facts, most_missing: float) -> list[_Column]:
         _at_highest(facts, [(layer, layer.writes.seconds) for layer in layers]),
         _at_highest(facts, [(layer, layer.metadata_seconds) for layer in layers]),
     ]
-    reduced = sum(each.reduced_seconds for each in columns)
-    total = sum(each.total_seconds for each in columns)
+    reduced = sum(column.reduced_seconds for column in columns)
+    total = sum(column.total_seconds for column in columns)
     if not len(read.rank) or reduced > most_missing * total:
         return []
     return [

@@ -62,7 +62,7 @@ def _run(record: Record) -> Iterator[str]:
     others = [each for each in record["findings"] if each["importance"] == "none"]
     yield bullets(
         "Good practice and facts",
-        [f"{each['code']} {each['title']}: {each['sentence']}" for each in others],
+        [f"{other['code']} {other['title']}: {other['sentence']}" for other in others],
     )
     not_checked = by_reason(record["unknown"])
     yield bullets("Not checked", [f"{codes}: {reason}" for reason, codes in not_checked.items()])

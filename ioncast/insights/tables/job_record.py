@@ -21,8 +21,8 @@ def job_record(facts: Facts) -> dict[str, Any]:
         "run_seconds": run.run_seconds,
         "darshan": run.darshan,
         "modules": [
-            {"name": each.name, "version": each.version, "partial": each.is_partial}
-            for each in run.modules
+            {"name": module.name, "version": module.version, "partial": module.is_partial}
+            for module in run.modules
         ],
         "mounts": [{"path": path, "type": type_} for path, type_ in run.mounts],
     }

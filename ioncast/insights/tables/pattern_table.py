@@ -73,7 +73,7 @@ def _order(layer: LayerScope) -> Iterator[Line]:
 
 
 def _added(layer: LayerScope, column: str, operations: Sequence[Requests]) -> NDArray[Any]:
-    return layer.sum(np.sum([getattr(each, column) for each in operations], axis=0))
+    return layer.sum(np.sum([getattr(operation, column) for operation in operations], axis=0))
 
 
 def _named(kind: str, of: str) -> str:

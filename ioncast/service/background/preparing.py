@@ -147,9 +147,9 @@ class KnownSystems:
         summary = self._summary(connection, system)
         versions = [job] if job == ran else [ran, job]
         near = summary.near(
-            configuration(phase, part, one.nodes)
-            for one in versions
-            for phase in one.phases
+            configuration(phase, part, version.nodes)
+            for version in versions
+            for phase in version.phases
             for part in phase.parts
         )
         knowledge = _kept(
@@ -160,10 +160,10 @@ class KnownSystems:
         )
         # Draws that belong together tell how far runs of another size hold for this one.
         return predict_together(
-            [one.phases for one in versions],
+            [version.phases for version in versions],
             knowledge,
             system=system,
-            nodes=[one.nodes for one in versions],
+            nodes=[version.nodes for version in versions],
             earlier=earlier,
         )[-1]
 

@@ -190,7 +190,7 @@ def _inner_script(command: Sequence[str]) -> str | None:
     shells = (
         place
         for place, word in enumerate(command)
-        if (found := _INTERPRETER.fullmatch(_name(word))) and found["shell"]
+        if (match := _INTERPRETER.fullmatch(_name(word))) and match["shell"]
     )
     for place in shells:
         following = command[place + 1 : place + 3]

@@ -112,11 +112,11 @@ def _lexemes(script: str, work: Work) -> Iterator[tuple[str, str]]:
     at, here_documents = 0, []
     while at < len(script) and not work.is_done:
         work.spend(1)
-        found = _LEXEME.match(script, at)
-        assert found is not None  # noqa: S101
-        at = found.end()
-        kind = str(found.lastgroup)
-        text = found[kind]
+        match = _LEXEME.match(script, at)
+        assert match is not None  # noqa: S101
+        at = match.end()
+        kind = str(match.lastgroup)
+        text = match[kind]
         if kind == "here":
             here_documents.append(text.strip("'\"\\"))
             continue

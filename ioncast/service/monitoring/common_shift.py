@@ -128,20 +128,20 @@ def _applications(rows: Iterable[JoinedOutcome]) -> list[_Application]:
 
 
 def _shift(system: str, applications: Sequence[_Application]) -> Shift | None:
-    newest = max((each.runs[-1].at for each in applications), default=None)
+    newest = max((application.runs[-1].at for application in applications), default=None)
     if newest is None:
         return None
     changed = [
         change
-        for each in applications
-        for change in _changes(each)
+        for application in applications
+        for change in _changes(application)
         if change.at >= newest - _RECENT
     ]
     windows = [
         [other for other in changed if other.is_up == one.is_up and _is_with(other, one)]
         for one in changed
     ]
-    together = max(windows, key=lambda each: len(_programs(each)), default=[])
+    together = max(windows, key=lambda window: len(_programs(window)), default=[])
     if not together:
         return None
     since = _beginning(together)
@@ -150,7 +150,7 @@ def _shift(system: str, applications: Sequence[_Application]) -> Shift | None:
     if len(_programs(agreeing)) < _FEWEST_PROGRAMS or len(users) < _FEWEST_USERS:
         return None
     watched = _programs(agreeing) | {
-        each.program for each in applications if _is_watched(each, since)
+        application.program for application in applications if _is_watched(application, since)
     }
     if len(_programs(agreeing)) < _LEAST_SHARE * len(watched):
         return None
@@ -184,7 +184,7 @@ def _differs(change: _Change, since: datetime) -> bool:
 
 
 def _programs(changes: Iterable[_Change]) -> set[str]:
-    return {each.of.program for each in changes}
+    return {change.of.program for change in changes}
 
 
 def _is_watched(of: _Application, since: datetime) -> bool:

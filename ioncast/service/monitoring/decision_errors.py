@@ -265,9 +265,9 @@ def errors_to_json(found: ErrorsSoFar) -> dict[str, Any]:
     return {
         "outcomes": found.outcomes,
         "decisions": len(found.judged),
-        "systems": [asdict(each) for each in found.systems],
-        "applications": [asdict(each) for each in found.applications],
-        "sources": [asdict(each) for each in found.sources],
+        "systems": [asdict(system) for system in found.systems],
+        "applications": [asdict(application) for application in found.applications],
+        "sources": [asdict(source) for source in found.sources],
         "worst": [asdict(each) for each in found.worst],
     }
 

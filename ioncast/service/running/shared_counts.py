@@ -74,10 +74,10 @@ class SharedCounts:
 
     def registry(self) -> CollectorRegistry:
         """Return the counts of all workers."""
-        found = CollectorRegistry()
+        collector_registry = CollectorRegistry()
         if self._folder.is_dir():
-            MultiProcessCollector(found, str(self._folder))  # type: ignore[no-untyped-call]
-        return found
+            MultiProcessCollector(collector_registry, str(self._folder))  # type: ignore[no-untyped-call]
+        return collector_registry
 
     def _make_room(self, slot: int) -> None:
         for kind, size in _BYTES.items():

@@ -32,9 +32,9 @@ class OfDecider(registry.Collector):
     def collect(self) -> Iterator[Metric]:
         """Return the metrics."""
         seconds = HistogramMetricFamily(*SECONDS, labels=["endpoint", "status"])
-        for each in self._counts.requests():
-            buckets = list(zip(_LIMITS, each.buckets, strict=True))
-            seconds.add_metric([each.endpoint, str(each.status)], buckets, each.seconds)
+        for request in self._counts.requests():
+            buckets = list(zip(_LIMITS, request.buckets, strict=True))
+            seconds.add_metric([request.endpoint, str(request.status)], buckets, request.seconds)
         decided = CounterMetricFamily(*DECISIONS, labels=["source"])
         for source, number in self._counts.decisions().items():
             decided.add_metric([source], number)

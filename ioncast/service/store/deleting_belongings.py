@@ -47,23 +47,23 @@ def belongings_of_run(connection: Connection, run_id: int) -> Belongings:
 
 def belongings_of_user(connection: Connection, user: str) -> Belongings:
     """List the runs of a user's applications, the decisions for the user, and their outcomes."""
-    found = Belongings()
+    belongings = Belongings()
     if is_text(user):
         own = select(applications.c.id).where(applications.c.user == user)
         asked = or_(decisions.c.user == user, decisions.c.application_id.in_(own))
         query = select(runs.c.id).where(runs.c.application_id.in_(own))
-        found = Belongings(
+        belongings = Belongings(
             outcomes=tuple(ids_of_users_outcomes(connection, user)),
             decisions=tuple(connection.scalars(select(decisions.c.id).where(asked))),
             runs=tuple(connection.scalars(query)),
         )
-    if not found:
+    if not belongings:
         raise UnknownNameError(
             f"the database has nothing of a user {user!r}",
             remedy="`ioncast history delete` needs the name as the pages show it; logs that were"
             " sent without a name belong to uid:N",
         )
-    return found
+    return belongings
 
 
 def delete_some(connection: Connection, found: Belongings) -> Belongings:

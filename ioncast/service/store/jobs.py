@@ -106,16 +106,16 @@ def entries_of_job(
     UnknownNameError
         If the database knows nothing about the job.
     """
-    found: list[JobEntry] = []
+    job_entries: list[JobEntry] = []
     if is_text(job_id) and is_text(system):
         for name in system_names(connection) if system is None else [system]:
-            found += _entries_on(connection, name, job_id, limit)
-        if not found and job_id.startswith(MARK):
-            found += _entries_of_decision(connection, job_id, system, limit)
-    if not found:
+            job_entries += _entries_on(connection, name, job_id, limit)
+        if not job_entries and job_id.startswith(MARK):
+            job_entries += _entries_of_decision(connection, job_id, system, limit)
+    if not job_entries:
         name = repr(job_id[:_LONGEST_SHOWN])
         raise UnknownNameError(f"nothing is known about job {name}", remedy=_remedy(job_id))
-    return sorted(found, key=lambda entry: entry.time, reverse=True)[:limit]
+    return sorted(job_entries, key=lambda entry: entry.time, reverse=True)[:limit]
 
 
 def _remedy(job_id: str) -> str:

@@ -104,7 +104,7 @@ class JoinedOutcome:
         )
 
 
-_OUTCOME_FIELDS = tuple(each.name for each in fields(Outcome))
+_OUTCOME_FIELDS = tuple(field.name for field in fields(Outcome))
 
 # Statements are built once, because SQLAlchemy needs longer to build one than a database to
 # answer it.

@@ -125,11 +125,11 @@ def _first_after(
 ) -> list[Outcome]:
     """The first of some outcomes after a start, unless the job was started again before it."""
     restarts = [each.started for each in known if each.has_scheduled_start and each.started]
-    again = min((each for each in restarts if each > start), default=None)
+    again = min((restart for restart in restarts if restart > start), default=None)
     found = [
-        (moment, each)
-        for each in candidates
-        if start <= (moment := each.started or each.reported_at)
+        (moment, candidate)
+        for candidate in candidates
+        if start <= (moment := candidate.started or candidate.reported_at)
         and (again is None or moment < again)
         and _apart(start, moment) <= LONGEST
     ]

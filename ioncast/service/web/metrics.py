@@ -183,8 +183,8 @@ class _State(registry.Collector):
             paused.add_metric([system], 1)
         yield paused
         now_s = time.time()
-        expiries = [each.expires_at_s or inf for each in prepared.tokens.values()]
-        if (next_s := min((each for each in expiries if each > now_s), default=inf)) < inf:
+        expiries = [token.expires_at_s or inf for token in prepared.tokens.values()]
+        if (next_s := min((expiry for expiry in expiries if expiry > now_s), default=inf)) < inf:
             yield GaugeMetricFamily(
                 "ioncast_token_expiry_timestamp_seconds", "When the next token expires.", next_s
             )

@@ -75,7 +75,7 @@ def _time_of(case: Case, calls: Collectives) -> Floats:
 
 def _has_joined_requests(case: Case, alone: Collectives) -> Bools:
     """Tell for each row whether it has small requests between those of other processes."""
-    found = np.zeros(len(alone), bool)
+    has_joined_requests = np.zeros(len(alone), bool)
     posix = case.facts.layers["POSIX"]
     for number, operation in enumerate(OPERATIONS):
         requests = posix.of(operation)
@@ -83,14 +83,18 @@ def _has_joined_requests(case: Case, alone: Collectives) -> Bools:
         least = case.thresholds.small_share * posix.of_files(requests.requests)
         is_small[posix.used_files] = posix.of_files(requests.small) > least
         joined = is_small & interleaved_files(case.facts, operation)
-        found |= (alone.operation == number) & joined[alone.file]
-    return found
+        has_joined_requests |= (alone.operation == number) & joined[alone.file]
+    return has_joined_requests
 
 
 def _only(case: Case, level: Level) -> Result:
     """Find how the aggregators are placed, if that has a level."""
-    found = _placement(case)
-    return found if isinstance(found, Unknown) or (found and found.level == level) else None
+    placement = _placement(case)
+    return (
+        placement
+        if isinstance(placement, Unknown) or (placement and placement.level == level)
+        else None
+    )
 
 
 def _placement(case: Case) -> Result:

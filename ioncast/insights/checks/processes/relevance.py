@@ -30,9 +30,9 @@ def _time_of_allocation(case: Case, allocation: IoNodesOfRun) -> Floats | None:
     """The data time that the expected bandwidths of both numbers differ by."""
     if not 0 < allocation.expected_mib_s <= allocation.decided_mib_s:
         return None
-    found = case.times.seconds * (1 - allocation.expected_mib_s / allocation.decided_mib_s)
-    found[METADATA] = 0
-    return found
+    time = case.times.seconds * (1 - allocation.expected_mib_s / allocation.decided_mib_s)
+    time[METADATA] = 0
+    return time
 
 
 def little_io(case: Case) -> Result:

@@ -129,8 +129,8 @@ def _of_ranks(case: Case) -> tuple[Ints, Floats, Floats]:
 def _own_rows(case: Case, layer: Layer) -> Bools:
     """Select the records of files that one process uses, at their highest layer."""
     files = case.facts.files
-    found: Bools = files.highest(layer) & ~layer.is_reduced & (files.processes[layer.file] == 1)
-    return found
+    own_rows: Bools = files.highest(layer) & ~layer.is_reduced & (files.processes[layer.file] == 1)
+    return own_rows
 
 
 def _files_of(case: Case, ranks: Ints) -> Ints:

@@ -165,8 +165,8 @@ def bytes_of_ranks(case: Case, operation: Operation) -> Finding | None:
 
 def _shares(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
     """Divide; 0 where there is nothing to divide by."""
-    found: Floats = np.where(whole > 0, part / np.where(whole > 0, whole, 1), 0.0)
-    return found
+    shares: Floats = np.where(whole > 0, part / np.where(whole > 0, whole, 1), 0.0)
+    return shares
 
 
 FINDERS: Mapping[str, Find] = {

@@ -96,11 +96,11 @@ def get_job(job_id: str, query: JobQuery) -> JobAnswer:
 def explained_job(job_id: str, system: str | None, limit: int = MOST_ENTRIES) -> JobAnswer:
     """Read the entries of a job, and put them in words."""
     with transaction(service().database) as connection:
-        found = entries_of_job(connection, job_id, system=system, limit=limit + 1)
+        entries = entries_of_job(connection, job_id, system=system, limit=limit + 1)
     return JobAnswer(
         job_id=job_id,
-        items=[_item(entry) for entry in found[:limit]],
-        more=len(found) > limit,
+        items=[_item(entry) for entry in entries[:limit]],
+        more=len(entries) > limit,
         another_number=ANOTHER_NUMBER,
     )
 

@@ -85,7 +85,7 @@ def readyz() -> tuple[Readiness, int]:
     """Answer 503 until answers are prepared from all earlier runs."""
     prepared = service().prepared
     not_ready = prepared.not_ready
-    found = Readiness(
+    readiness = Readiness(
         ready=not_ready is None,
         reason=not_ready,
         entries=len(prepared.entries),
@@ -96,7 +96,7 @@ def readyz() -> tuple[Readiness, int]:
         # The parent of a worker is the master.
         stopped=stopped_below(os.getppid()),
     )
-    return found, 200 if found.ready else 503
+    return readiness, 200 if readiness.ready else 503
 
 
 @operations.get("/v1/token")

@@ -366,10 +366,10 @@ def validation_of_applications(query: AccuracyQuery) -> AccuracyPage:
 
 
 def _summary(name: str) -> StoredSummary:
-    found = service().prepared.summaries.get(name)
-    if found is None:
+    stored_summary = service().prepared.summaries.get(name)
+    if stored_summary is None:
         raise BusyError("the keeper has not counted the outcomes yet")
-    return found
+    return stored_summary
 
 
 def _of(rows: list[dict[str, Any]], system: str | None) -> list[Any]:

@@ -218,13 +218,13 @@ def _responses(about: Operation, schemas: _Schemas) -> Iterator[tuple[str, Any]]
 
 def _problems(about: Operation) -> set[int]:
     """The statuses of all problems that an operation may answer."""
-    found = {400, 401, *about.also}
+    problems = {400, 401, *about.also}
     if about.role in {"scheduler", "admin"}:
-        found.add(403)
+        problems.add(403)
     if about.query or about.body or about.form:
-        found.add(422)
+        problems.add(422)
     if about.body or about.form:
-        found |= {408, 413, 415}
+        problems |= {408, 413, 415}
     if about.limited:
-        found.add(429)
-    return found
+        problems.add(429)
+    return problems

@@ -115,7 +115,7 @@ def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
 
 def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, Any]]) -> Glance:
     """Put the numbers of all systems together."""
-    known = [each for each in systems if each["errors"]]
+    known = [system for system in systems if system["errors"]]
     numbers = [each["errors"]["count"] for each in known]
     return Glance(
         outcomes=sum(numbers),
@@ -182,11 +182,11 @@ def _by_application(pairs: Sequence[tuple[str, float | None]], what: str) -> Err
 def _grouped(
     pairs: Iterable[tuple[str, float | None]], order: Iterable[str]
 ) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {each: [] for each in order}
+    grouped: dict[str, list[float]] = {each: [] for each in order}
     for name, value in pairs:
-        if value is not None and name in found:
-            found[name].append(value)
-    return found
+        if value is not None and name in grouped:
+            grouped[name].append(value)
+    return grouped
 
 
 def _rows(errors: Mapping[str, Sequence[float]]) -> tuple[ErrorRow, ...]:

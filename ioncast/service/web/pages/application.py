@@ -214,12 +214,12 @@ def _question(run: StoredRun) -> PredictionRequest:
 
 def _measured(runs: Sequence[StoredRun], outcomes: Sequence[JoinedOutcome], tasks: int) -> Measured:
     """Bandwidths with this number of processes; a run that has an outcome counts once."""
-    reported = {each.outcome.run_id for each in outcomes}
+    reported = {outcome.outcome.run_id for outcome in outcomes}
     pairs = [
         *(
-            (each.outcome.io_nodes, each.outcome.bandwidth_mib_s)
-            for each in outcomes
-            if each.tasks == tasks
+            (outcome.outcome.io_nodes, outcome.outcome.bandwidth_mib_s)
+            for outcome in outcomes
+            if outcome.tasks == tasks
         ),
         *(
             (run.io_nodes, run.bandwidth_mib_s)

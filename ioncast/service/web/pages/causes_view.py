@@ -131,14 +131,14 @@ def causes_shown(checks: Mapping[str, Any] | None, advice: Mapping[str, Any] | s
     nothing: dict[str, Any] = {"findings": [], "causes": [], "verdict": None}
     checked = nothing if checks is None else with_advice(checks)
     causes, others = ranked(checked, known["advice"])
-    causes = [_without_losses(each, causes) for each in causes]
+    causes = [_without_losses(cause, causes) for cause in causes]
     verdict = "" if checks is None else f"{verdict_in_words(checks['verdict'])} {_beside(known)}"
     return CausesShown(
         verdict=verdict.strip(),
         conclusion=_conclusion(causes),
         problem=advice if isinstance(advice, str) else None,
-        causes=tuple(_cause(each, known) for each in causes if not each.is_negligible),
-        negligible=tuple(_cause(each, known) for each in causes if each.is_negligible),
+        causes=tuple(_cause(cause, known) for cause in causes if not cause.is_negligible),
+        negligible=tuple(_cause(cause, known) for cause in causes if cause.is_negligible),
         others=tuple(map(finding_shown, others)),
     )
 

@@ -386,7 +386,7 @@ def _matched_rows(phases: Sequence[Mapping[str, Any]], decided: int | None) -> l
         match = each["match"]
         key = str(kind_of_record(each["phase"])), match["kind"], match["configuration_id"]
         groups.setdefault(key, []).append(number)
-    total_s = sum(_at(each["time_s"], decided) or 0.0 for each in phases)
+    total_s = sum(_at(phase["time_s"], decided) or 0.0 for phase in phases)
     rows = []
     for (kind, _, _), numbers in groups.items():
         group = [phases[number] for number in numbers]

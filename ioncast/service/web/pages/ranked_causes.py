@@ -39,7 +39,7 @@ class Cause:
     @property
     def worst(self) -> _Record | None:
         """The finding with most time at stake; None without findings."""
-        known = [each for each in self.findings if each["seconds_at_stake"] is not None]
+        known = [finding for finding in self.findings if finding["seconds_at_stake"] is not None]
         return max(
             known or self.findings, key=lambda each: each["seconds_at_stake"] or 0.0, default=None
         )
@@ -86,16 +86,16 @@ def ranked(checks: _Record, advice: Sequence[_Record]) -> tuple[list[Cause], lis
         Cause(tuple(by_code[code] for code in one["codes"] if code in by_code), one)
         for one in advice
     ]
-    for each in checks["causes"]:
-        rest = tuple(by_code[code] for code in each["codes"] if code in by_code.keys() - advised)
+    for cause in checks["causes"]:
+        rest = tuple(by_code[code] for code in cause["codes"] if code in by_code.keys() - advised)
         if rest:
-            causes.append(Cause(rest, None, each["cause"]))
+            causes.append(Cause(rest, None, cause["cause"]))
     others = [
         each
         for code, each in by_code.items()
         if each["importance"] == "none" and code not in advised
     ]
-    judged = [replace(each, importance=_importance(each, checks["verdict"])) for each in causes]
+    judged = [replace(cause, importance=_importance(cause, checks["verdict"])) for cause in causes]
     return sorted(judged, key=_place), others
 
 
@@ -105,7 +105,7 @@ def _importance(cause: Cause, verdict: _Record | None) -> Importance | None:
     if saved is not None and verdict is not None and verdict["run_seconds"]:
         part = max(saved, 0.0) / verdict["run_seconds"]
         return importance_of_share(part, verdict["major_share"], verdict["minor_share"])
-    found = [each["importance"] for each in cause.findings]
+    found = [finding["importance"] for finding in cause.findings]
     return min(found, key=IMPORTANCES.index, default=None)
 
 

@@ -348,10 +348,10 @@ def _counted(name: str, otherwise: Any) -> Any:
 
 
 def _by_source(counts: Sequence[tuple[str, str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    by_source: dict[str, int] = {}
     for _, source, number in counts:
-        found[source] = found.get(source, 0) + number
-    return found
+        by_source[source] = by_source.get(source, 0) + number
+    return by_source
 
 
 def _per_day(counts: Sequence[tuple[str, str, int]]) -> list[tuple[str, dict[str, int]]]:

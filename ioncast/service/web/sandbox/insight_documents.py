@@ -28,8 +28,8 @@ VERSION = 3
 
 def current_insights(connection: Connection, run_id: int) -> Insights | None:
     """Read the insights into a run; None if another version of ioncast made them, or nobody."""
-    found = insights_of(connection, run_id)
-    return found if found is not None and found.version == VERSION else None
+    insights = insights_of(connection, run_id)
+    return insights if insights is not None and insights.version == VERSION else None
 
 
 def written(

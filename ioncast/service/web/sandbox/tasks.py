@@ -141,11 +141,11 @@ def store_rows(
 ) -> StoredFile:
     """Store measurements that were sent as JSON."""
     try:
-        found = measurements_of(rows)
+        measurements = measurements_of(rows)
     except InputError as error:
         error.where = error.where or name
         raise
-    sent = MeasurementsFile(name, content, "json", system, found)
+    sent = MeasurementsFile(name, content, "json", system, measurements)
     with place.transaction(write=True) as connection:
         return sent.store(connection)
 
