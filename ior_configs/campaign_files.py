@@ -38,18 +38,13 @@ class Campaign:
 
     Attributes
     ----------
-    name, description : str
-        The campaign's name, and a sentence about it.
-    repetitions : int
-        The number of runs of each configuration with each number of I/O nodes.
-    seed : int
-        The seed of the random order of the runs.
+    repetitions, seed : int
+        The runs of each configuration with each number of I/O nodes; the seed of their order.
     spread_s : int or None
         The seconds over which all runs are spread; None: each run starts right after the one
         before it.
     configurations : tuple of IorConfig
-        The configurations in the order of the file, each once, of one operation, with tasks and
-        nodes.
+        In the order of the file, each once, of one operation, with tasks and nodes.
     """
 
     name: str
@@ -61,18 +56,7 @@ class Campaign:
 
 
 def read_campaign(source: str | Path, *, nodes: int, processes_per_node: int) -> Campaign:
-    """Read a campaign file.
-
-    Parameters
-    ----------
-    nodes, processes_per_node : int
-        The numbers of the platform, for configurations without their own.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be used; the error names the line of the first problem.
-    """
+    """Read a campaign file; `nodes` and `processes_per_node` are for configurations without any."""
     text, where = campaign_text(source), str(source)
     return parse_campaign(text, where=where, nodes=nodes, processes_per_node=processes_per_node)
 
@@ -120,17 +104,9 @@ def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int
 
 
 def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None) -> str:
-    """Write a campaign file.
+    """Write a campaign file that `parse_campaign` reads as `campaign`.
 
-    Parameters
-    ----------
-    campaign : Campaign
-        The campaign; its configurations are patterns (`IorConfig.pattern`).
-
-    Returns
-    -------
-    str
-        A text that `parse_campaign` reads as `campaign`.
+    The configurations are patterns (`IorConfig.pattern`).
     """
     head = {
         "name": campaign.name,
