@@ -27,16 +27,7 @@ def values_of_files(
     *,
     without: float = np.nan,
 ) -> NDArray[np.float64]:
-    """Combine the values of each wanted id.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (rows,)
-        The values.
-    ids : ndarray of uint64, shape (rows,)
-        The id of each value.
-    wanted : ndarray of uint64, shape (files,)
-        The ids to look up.
+    """Combine the values of each wanted id; `ids` has the id of each value.
 
     Examples
     --------

@@ -22,8 +22,6 @@ class Records:
 
     Attributes
     ----------
-    module : str
-        Darshan's name of the module.
     words : ndarray of int64, shape (records, words of a record)
         Record id, rank and all counters of the log, in native byte order. A word of a
         floating-point counter has the bits of the number.
@@ -74,13 +72,7 @@ class Records:
 def parse_records(
     module: str, data: NDArray[np.uint8], header: Header, nprocs: int, where: str
 ) -> Records:
-    """Decode all records of a module.
-
-    Parameters
-    ----------
-    data : ndarray of uint8
-        The module's records.
-    """
+    """Decode all records of a module."""
     version = header.module_versions[module]
     layout = layout_of(module, version)
     if layout is None:
