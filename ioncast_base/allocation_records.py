@@ -162,10 +162,7 @@ def job_curve(fields: JobFields, nodes: int, curve: Mapping[int, float]) -> JobC
 
 
 def read_jobs(content: bytes, where: str) -> list[JobCurve]:
-    """Read the jobs of a JSON document: a list of jobs, or an object with such a list as `jobs`.
-
-    An InputError names the job and the field.
-    """
+    """Read a JSON list of jobs, or an object with it as `jobs`; errors name the job and field."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -49,8 +49,8 @@ class Remedy:
 class IoncastError(Exception):
     """A problem that a user can act on.
 
-    `kind` is for programs: it is part of the type in an HTTP problem document and never
-    changes. `title` names the same kind for people.
+    `kind` is for programs: it is part of the type in an HTTP problem document and never changes.
+    `title` names the same kind for people.
 
     Parameters
     ----------
@@ -95,10 +95,7 @@ class IoncastError(Exception):
 
 
 class InputError(IoncastError):
-    """A file, option or value that cannot be used as it is.
-
-    Of a list that was given, `items` has the place and the problem of each item in question.
-    """
+    """A file, option or value that cannot be used; `items` are places and problems in a list."""
 
     items: tuple[tuple[int, str], ...] = ()
 

@@ -129,6 +129,9 @@ def allocate(
     otherwise as many jobs as possible. Among such divisions the one with the highest sum is found,
     exactly; of several the one with the fewest I/O nodes, and the same one each time.
 
+    Two jobs with the same id, fixed jobs with more I/O nodes than the pool, and a division that
+    would take more than a GiB of memory are an InputError.
+
     Parameters
     ----------
     pool : int
@@ -140,12 +143,6 @@ def allocate(
         From 0 to 1: a job leaves its current number of I/O nodes only if another job needs them
         to run, or if the sum grows by more than this share of the job's current part of it. So a
         division stays as it is when it is repeated.
-
-    Raises
-    ------
-    InputError
-        For two jobs with the same id, for fixed jobs that have more I/O nodes than the pool, and
-        for a division that would take more than a GiB of memory.
 
     References
     ----------

@@ -28,13 +28,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size_bytes: int) -> str:
-    """Write a size with the largest suffix that keeps it exact, so that `parse_size` reads it.
-
-    Examples
-    --------
-    >>> format_size(33554432), format_size(47008)
-    ('32m', '47008')
-    """
+    """Write a size with the largest suffix that keeps it exact: 33554432 as "32m"."""
     exact = (
         (suffix, exponent)
         for suffix, exponent in reversed(_EXPONENTS.items())

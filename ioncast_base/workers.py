@@ -28,10 +28,7 @@ _MOST_WAITING = 32
 
 @dataclass(frozen=True)
 class Killed:
-    """In place of a result: the process ended while it worked on the item.
-
-    `signal` killed the process; with None, an exception ended it, which it printed.
-    """
+    """In place of a result: `signal`, or a printed exception (None), ended the process."""
 
     signal: int | None
 

@@ -34,17 +34,11 @@ _BUNDLED = Path(__file__).parent / "campaigns"
 
 @dataclass(frozen=True)
 class Campaign:
-    """Configurations to measure together.
+    """Configurations, of one operation, to measure together; each once, with tasks and nodes.
 
-    Attributes
-    ----------
-    repetitions, seed : int
-        The runs of each configuration with each number of I/O nodes; the seed of their order.
-    spread_s : int or None
-        The seconds over which all runs are spread; None: each run starts right after the one
-        before it.
-    configurations : tuple of IorConfig
-        In the order of the file, each once, of one operation, with tasks and nodes.
+    Each configuration runs `repetitions` times with each number of I/O nodes, in a random order
+    with a `seed`. The runs are spread over `spread_s` seconds; with None, each run starts right
+    after the one before it.
     """
 
     name: str
@@ -104,10 +98,7 @@ def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int
 
 
 def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None) -> str:
-    """Write a campaign file that `parse_campaign` reads as `campaign`.
-
-    The configurations are patterns (`IorConfig.pattern`).
-    """
+    """Write a campaign of patterns (`IorConfig.pattern`) as `parse_campaign` reads it."""
     head = {
         "name": campaign.name,
         "description": campaign.description,

@@ -130,10 +130,7 @@ class IorConfig:
         return replace(config, tasks=tasks, nodes=nodes)
 
     def to_args(self) -> list[str]:
-        """Write arguments that `from_args` reads as this configuration.
-
-        They lack `tasks`, `nodes`, and an `fsync` that is not known.
-        """
+        """Write arguments for `from_args`, without tasks, nodes and an unknown `fsync`."""
         flags = {
             "-w": self.write,
             "-r": self.read,

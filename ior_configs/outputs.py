@@ -57,15 +57,9 @@ def read_outputs(
     numbers, because the bytes of all ranks are added up, or if runs cannot be told apart. Runs with
     the same options are an error if their numbers of tasks are unknown, because they may differ.
 
-    Parameters
-    ----------
-    text : str or iterable of str
-        The whole output, or its lines, which are not held.
-    command : str, optional
-        The command line of the run, for values that are not in the output: the whole
-        configuration (CSV) or the number of tasks.
-    nodes : int, optional
-        The number of compute nodes, if it is known. IOR counts host names, which may be fewer.
+    The lines of `text` are not held. `command` gives values that are not in the output: the whole
+    configuration (CSV) or the number of tasks. IOR counts host names, which may be fewer than the
+    compute nodes, so `nodes` is better.
     """
     try:
         given = None if command is None else IorConfig.from_command_line(command)

@@ -29,11 +29,9 @@ _ROW = re.compile(r"(?:write|read) +[0-9]")
 
 @dataclass(frozen=True)
 class PrintedRun:
-    """The lines that one run of IOR printed.
+    """The lines of one run, without a launcher's ranks in front; read them before the next run.
 
-    The `lines` lack the ranks that a launcher puts in front; they must be read before the next
-    run. At most the last 1000 lines that stand before the first run, or between two runs, belong
-    to the next run.
+    At most the last 1000 lines before the first run, or between two runs, belong to the next run.
     """
 
     file_format: str

@@ -63,10 +63,7 @@ class IorResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrintedRow:
-    """One line of results as IOR printed it, not checked yet; see `IorResult`.
-
-    `bandwidth` in MiB/s and `time` in seconds have the printed digits.
-    """
+    """A line of results as IOR printed it, with its digits, in MiB/s and seconds; not checked."""
 
     operation: str
     repetition: int

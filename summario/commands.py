@@ -155,10 +155,7 @@ def phases(
 
 @dataclass
 class _Said:
-    """The errors and warnings of runs on standard error, and the facts that the end needs.
-
-    `without_trace` names the runs without a trace so far, if trace phases are wanted.
-    """
+    """Prints the errors and warnings of runs, and keeps the facts that the end needs."""
 
     start_of_line: str
     jobs: list[DarshanJob] = field(default_factory=list)

@@ -40,25 +40,16 @@ Ints = NDArray[np.int64]
 class LustreComponents:
     """A table with a row for each component of each record, in the order of the log.
 
-    Attributes
-    ----------
-    rank, component : ndarray of int64
-        The process that opened the file, -1 if all did; the number of the component, from 0.
-    stripe_count : ndarray of int64
-        Stripes before the first OST is used again; 0 for bytes on a metadata server.
-    extent_start, extent_end : ndarray of int64
-        The component has the bytes from start to end - 1; `END_OF_FILE` has no end.
-    pattern, flags, mirror_id : ndarray of int64
-        As Lustre has them; `NOT_RECORDED` in version 1.
-    pool : ndarray of int64
-        Index into `pools`, where an empty name means no OST pool.
-    first_ost : ndarray of int64
-        The index in `ost_ids` of the component's first OST; `stripe_count` OSTs belong to it.
-    osts, mdts, stripe_offset : ndarray of int64
-        OSTs and metadata servers of the file system, and the first OST of the file;
-        `NOT_RECORDED` in version 2.
-    ost_ids : ndarray of int64
-        The OSTs of all components, one after the other; -1 if Lustre did not tell.
+    `rank` is the process that opened the file, -1 if all did. `component` counts from 0 in a
+    record. After `stripe_count` stripes the first OST is used again; it is 0 for bytes on a
+    metadata server. A component has the bytes from `extent_start` to `extent_end` - 1;
+    `END_OF_FILE` has no end. `pattern`, `flags` and `mirror_id` are Lustre's; `NOT_RECORDED` in
+    version 1. `osts`, `mdts` and `stripe_offset` (all OSTs and metadata servers, the file's first
+    OST) are so in version 2.
+
+    `pool` is an index into `pools`, where an empty name means no OST pool. `first_ost` is the index
+    of the component's first OST in `ost_ids`, which has `stripe_count` OSTs of each component, -1
+    if Lustre did not tell.
     """
 
     file_id: NDArray[np.uint64]

@@ -16,10 +16,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ServerBytes:
-    """The bytes (at least 1) of each segment on each OST that it touches, by segment and OST.
-
-    `segment` is an index; `ost` is -1 if the log does not tell.
-    """
+    """The bytes (at least 1) of each segment on each OST that it touches; OST -1 is not known."""
 
     segment: Ints
     ost: Ints

@@ -51,10 +51,9 @@ def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extract
 
 
 def extract_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Extraction:
-    """Extract the I/O phases of a run, which may have several logs; see `extract`.
+    """Extract the I/O phases of a run, with times from its earliest log's start; see `extract`.
 
-    Times count from the start of the earliest log. A file that processes of several logs used is
-    shared.
+    A file that processes of several logs used is shared.
     """
     whole = _phases(run, settings)
     found = without_small(whole.phases, settings.min_share)
@@ -120,10 +119,7 @@ def file_rows(run: Run, settings: ExtractionSettings = DEFAULTS) -> FilePhases:
 
 @dataclass(frozen=True)
 class _LogStreams:
-    """A log's streams, and those of the chosen layer and files; None without any.
-
-    Of the apis in `lacking`, records with impossible numbers are left out.
-    """
+    """A log's streams, and those of the chosen layer and files; `lacking` apis lost records."""
 
     log: DarshanLog
     system_files: NDArray[np.uint64]

@@ -36,15 +36,9 @@ Reader: TypeAlias = Callable[[Source], DarshanLog]
 class FromRun(Generic[Result]):
     """A value that was computed from a run.
 
-    Attributes
-    ----------
-    name : str
-        The path of its first log, and how many more there are.
-    result, jobs : Result or None, tuple of DarshanJob
-        From all logs that can be used: the result, None without such logs, and the job records, as
-        far as `runs_among` needs them.
-    errors : tuple of IoncastError
-        The reason why a log cannot be used, for each such log.
+    `name` is the path of its first log, and how many more there are. `result` is None without a log
+    that can be used. `jobs` are the job records of such logs, as far as `runs_among` needs them.
+    `errors` has the reason for each log that cannot be used.
     """
 
     name: str

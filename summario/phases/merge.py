@@ -33,16 +33,13 @@ class FilePhases:
         counts the others as sequential.
     consecutive, sequential, collective : ndarray of int64
         Order counters. A piece has the counters of its whole record.
-    partial : ndarray of bool
-        Whether records that belong to the row may be missing in the log.
-    start, end, time, metadata : ndarray of float64
-        Earliest start, latest end, longest I/O time and longest metadata time.
+    partial, shown : ndarray of bool
+        Whether records of the row may be missing in the log; whether it shows all the row's pauses.
+    start, end, time, metadata, calls : ndarray of float64
+        Earliest start, latest end, and the longest I/O time, metadata time, and time in calls (see
+        `summario.phases.opens.call_times`) of a process.
     first, moved_from, moved_until, last : ndarray of float64
         First open or access, first and last access, and last access or close.
-    calls : ndarray of float64
-        The longest time of a process in calls (see `summario.phases.opens.call_times`).
-    shown : ndarray of bool
-        Whether the log shows all pauses in the row.
     member_row, member_log, member_rank : ndarray of int64
         Each rank of each row, with the index of its log; -1 stands for all ranks of the log.
     part_row, part_requests, part_bytes, part_size : ndarray of int64 (part_size: float64)

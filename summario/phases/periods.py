@@ -20,10 +20,9 @@ _TOLERANCE = 0.1
 
 @dataclass(frozen=True)
 class Period:
-    """Phases of a run that repeat: their places in the list of phases, at least three.
+    """Phases of a run (at least three places in the list of phases) that repeat.
 
-    `seconds` is the median time from one start to the next, `pause_seconds` from an end to the next
-    start.
+    `seconds` is the median time from start to start, `pause_seconds` from an end to the next start.
     """
 
     phases: tuple[int, ...]

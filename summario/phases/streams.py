@@ -37,10 +37,8 @@ class Streams:
 
     Attributes
     ----------
-    rank : ndarray of int64
-        The rank in its log (`log`); -1 if Darshan reduced the records of all ranks to one.
-    processes : ndarray of int64
-        The number of ranks in the row: 1, or all ranks of the log.
+    rank, processes : ndarray of int64
+        The rank in its log and 1, or -1 and all ranks if Darshan reduced their records to one.
     bytes, requests, consecutive, sequential, collective : ndarray of int64
         Counters of the operation.
     unordered : ndarray of int64
@@ -56,8 +54,7 @@ class Streams:
         Seconds from the open to the first access and from the last access to the close, and
         seconds in calls (see `summario.phases.opens`).
     sizes, counts : ndarray of int64, shape (rows, 4)
-        The most common request sizes in bytes, and the number of requests of this operation
-        with each size.
+        The most common request sizes in bytes, with this operation's number of requests.
     """
 
     api: Indices

@@ -23,10 +23,7 @@ _PROCESS_BYTES = _ID_AND_RANK_BYTES + _COUNTERS_BYTES + _HOST_BYTES
 
 
 def inflate_hosts(region: bytes, method: int, max_bytes: int) -> bytes:
-    """Decompress a region, and keep only the id, the rank and the host name of each process.
-
-    A job of 64,000 processes has 340 MB of counters, so each stream's counters are dropped at once.
-    """
+    """Decompress each process' id, rank and host; 64,000 processes have 340 MB of counters."""
     return b"".join(_kept(inflate(region, method, max_bytes)))
 
 

@@ -35,8 +35,7 @@ Ints = NDArray[np.int64]
 class DxtRecords:
     """A table of the records of one DXT module; `writes` and `reads` are numbers of requests.
 
-    `host` is an index into the hosts of `read_dxt_module`, `first_word` an index into the module's
-    words, of the record's first request.
+    `host` is an index into the hosts of `read_dxt_module`, `first_word` into the module's words.
     """
 
     file_id: NDArray[np.uint64]

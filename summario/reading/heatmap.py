@@ -23,10 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Heatmap:
-    """Bytes moved by one api and operation over time; the first bin starts with the job.
-
-    `rank` has the process of each row of `bytes`, which has the shape (rows, bins).
-    """
+    """Bytes by process (`rank`) and bin, from the job's start on, of one api and operation."""
 
     bin_seconds: float
     rank: Ints

@@ -49,19 +49,11 @@ _Data = TypeVar("_Data")
 
 @dataclass(frozen=True)
 class DarshanLog:
-    """A Darshan log, read and checked.
+    """A Darshan log, read and checked, with sentences about partial and unreadable modules.
 
-    Attributes
-    ----------
-    records : dict of str to Records
-        The records by module, for the modules with counters that were read.
-    traces : dict of str to bytes
-        Raw data of all other modules that were read, such as HEATMAP and DXT; of APMPI only the
-        host names.
-    names : dict of int to str
-        The path of each record id; some ids have no path.
-    warnings : tuple of str
-        Sentences about partial and unreadable modules.
+    `records` has the modules with counters; `traces` raw data of all others that were read, such as
+    HEATMAP and DXT, but of APMPI only the host names. `names` has paths by record id; some ids have
+    no path.
     """
 
     path: str
@@ -76,15 +68,10 @@ class DarshanLog:
 def read_log(
     path: str | Path, max_bytes: int = MAX_BYTES, modules: Collection[str] = PHASE_MODULES
 ) -> DarshanLog:
-    """Read a Darshan 3.x log.
+    """Read a Darshan 3.x log of at most `max_bytes`, compressed or not.
 
-    Parameters
-    ----------
-    max_bytes : int
-        The most bytes that the log may hold, compressed or not.
-    modules : collection of str
-        The modules to read. One that the log does not have is left out. One that is damaged is left
-        out with a warning, or is an error if it is in `RECORD_MODULES`.
+    Of `modules`, those that the log does not have are left out. A damaged module is left out with a
+    warning, or is an error if it is in `RECORD_MODULES`.
 
     Raises
     ------

@@ -27,15 +27,9 @@ Floats = NDArray[np.float64]
 class Operations:
     """A table with a row for each traced request, in the order of the log.
 
-    Attributes
-    ----------
-    offset, length : ndarray of int64
-        The offset in the file in bytes, `UNKNOWN_OFFSET` if the log does not tell; the moved bytes,
-        whose sum is at most 2^60.
-    start_seconds, end_seconds : ndarray of float64
-        Seconds since the job's start; no end is before its start.
-    host : ndarray of int32
-        Index into `hosts`.
+    `offset` is in bytes, `UNKNOWN_OFFSET` if the log does not tell. The sum of the lengths is at
+    most 2^60 bytes. Times are seconds since the job's start; no end is before its start. `host` is
+    an index into `hosts`.
     """
 
     api: NDArray[np.int8]

@@ -61,18 +61,11 @@ def import_pydarshan(purpose: str) -> Any:
 
 
 def log_of_report(report: Any, where: str | None = None) -> DarshanLog:
-    """Make a log from a report of PyDarshan; the README has an example under "From Python".
+    """Make a log from a report of one log by PyDarshan; the README has an example ("From Python").
 
     The log holds what the report holds: without the files that its filter left out, and without
     the records whose file has no name. Modules of phases that the report has not read yet are read
-    into it.
-
-    Parameters
-    ----------
-    report : darshan.DarshanReport
-        A report of one log. Its records are arrays (`dtype="numpy"`, the default) or frames.
-    where : str, optional
-        The log's name, for errors and phases; by default the file of the report.
+    into it. The report's records are arrays (`dtype="numpy"`, the default) or frames.
 
     Raises
     ------

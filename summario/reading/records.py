@@ -20,15 +20,10 @@ _SHARED = -1
 class Records:
     """All records of one module.
 
-    Attributes
-    ----------
-    words : ndarray of int64, shape (records, words of a record)
-        Record id, rank and all counters of the log, in native byte order. A word of a
-        floating-point counter has the bits of the number.
-    columns : mapping of str to int
-        The column in `words` of each counter, by name.
-    partial : bool
-        Darshan's own flag: the module ran out of memory and left out records.
+    `words`, of shape (records, words of a record), has record id, rank and all counters of the log,
+    in native byte order. A word of a floating-point counter has the bits of the number. `columns`
+    has the column of each counter. `partial` is Darshan's own flag: the module ran out of memory
+    and left out records.
     """
 
     module: str

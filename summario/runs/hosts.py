@@ -67,12 +67,6 @@ def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
     the kernel's host name). So only one of them counts: the one that names the compute nodes of
     more processes, APMPI if both name as many. A module that gives two names for one process does
     not count.
-
-    Examples
-    --------
-    >>> from summario.reading.log import read_log
-    >>> compute_nodes(read_log("tests/summario/fixtures/reopen-same-5x-dxt.darshan"))
-    ComputeNodes(processes={'vm': 24}, are_all=True)
     """
     if not log.traces.keys() & set(HOST_MODULES):
         return None

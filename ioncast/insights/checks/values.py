@@ -242,12 +242,11 @@ class Finding:
     level : str
         HIGH: very likely harmful. WARN: may be harmful. OK: good practice. INFO: a fact.
     numbers, thresholds : mapping of str to number (or str)
-        The values that the check's sentence names, and those that they were compared with.
+        The values that the check's sentence (`variant`, empty for the main one) names, and those
+        that they were compared with.
     files, ranks : tuple of FileShare, tuple of int
         Those concerned, the worst first, at most `MOST_FILES` and `MOST_RANKS`. The number of all
         files is `numbers["files"]`.
-    variant : str
-        The name of the check's sentence that fits; empty for the main one.
     at_stake : ndarray of shape (3, files) or None
         The seconds that the finding can cost at most, as in `ProcessTimes`, or an estimate if
         `is_estimate`; None if the log does not tell them, or if the finding costs no time.
@@ -300,18 +299,14 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Check:
-    """A check.
+    """A check, whose `code` is such as "P06"; those of a site begin with another letter than ours.
 
     Attributes
     ----------
-    code : str
-        Such as "P06"; those of a site begin with another letter than ours.
     levels : tuple of str
         The levels that its findings may have, the worst first.
-    condition : str
-        The condition of a finding, a template of `str.format` with the names of thresholds.
-    source : str
-        The paper or the tool that describes it.
+    condition, source : str
+        A template of `str.format` with names of thresholds; the paper or tool that describes it.
     sentences : mapping of str to Sentence
         By `Finding.variant`; the main one has the empty name.
     find : callable
@@ -341,8 +336,8 @@ class Check:
 class Applied:
     """A check and its finding, with both in words.
 
-    It can cost `seconds_at_stake` of the run time at most, None if not known or if it costs none;
-    `share_of_run` is their share (0 to 1).
+    It can cost `seconds_at_stake`, a `share_of_run` (0 to 1), at most; None if not known or no
+    time.
     """
 
     check: Check
@@ -361,10 +356,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class CheckedCause:
-    """A cause of slow I/O, with its findings, the most important first.
-
-    All of them can cost `seconds_at_stake` of the run time at most, None if not known.
-    """
+    """A cause of slow I/O, its findings by importance, and the time that all can cost at most."""
 
     name: str
     findings: tuple[Applied, ...]

@@ -32,21 +32,14 @@ HIGHEST_FIRST: tuple[Api, ...] = ("MPIIO", "STDIO", "POSIX")
 class Requests:
     """The requests of one operation; each array has an entry for each record of a layer.
 
-    Attributes
-    ----------
-    consecutive, sequential : ndarray of int64
-        Requests that start where the one before them ended, and at or after that place. The
-        sequential ones contain the consecutive ones. Zeros for MPI-IO and STDIO.
-    first, random : ndarray of int64
-        Requests that can be neither, at most (see `summario.phases.streams.first_accesses`), and
-        those that surely are neither: requests - sequential - first, at least 0.
-    small, histogram : ndarray of int64
-        Requests below 1 MiB, and in 10 bins of size (`summario.reading.layouts.SIZE_BINS`). Zeros
-        for STDIO, which has no histogram.
-    independent, collective, split, nonblocking : ndarray of int64
-        The calls of MPI-IO by kind; zeros for the other layers.
-    seconds : ndarray of float64
-        The time of the requests, of all processes of the record together.
+    `consecutive` requests start where the one before them ended, `sequential` ones at or after that
+    place; zeros for MPI-IO and STDIO. At most `first` requests can be neither (see
+    `summario.phases.streams.first_accesses`), and `random` requests surely are neither: requests -
+    sequential - first, at least 0.
+
+    `small` (below 1 MiB) and `histogram` (10 bins, `summario.reading.layouts.SIZE_BINS`) are zeros
+    for STDIO, which has no histogram. `independent`, `collective`, `split` and `nonblocking` calls
+    are zeros for other layers than MPI-IO. `seconds` are of all processes of the record together.
     """
 
     requests: Ints
@@ -68,18 +61,11 @@ class Requests:
 class Layer:
     """The records of one api, a row for each (file, rank), without files that do not count.
 
-    Attributes
-    ----------
-    file, rank : ndarray of int64
-        The row in `Facts.files`; the process of the run, -1 if Darshan reduced all to one record.
-    first_rank : ndarray of int64
-        The process of the run that is rank 0 in the record's log; 0 if the run has one log.
-    processes : ndarray of int64
-        The number of processes in the record: 1, or all of its log.
-    metadata_seconds : ndarray of float64
-        Time in open, close, stat, seek and so on, of all processes of the record together.
-    order, first_row : ndarray of int64
-        The rows sorted by file, and where in them each of `used_files` begins (see `of_files`).
+    `file` is a row in `Facts.files`, `rank` the process of the run, -1 if Darshan reduced all to
+    one record, and `first_rank` the process that is rank 0 in the record's log (0 for one log).
+    `processes` is 1, or all of its log. `metadata_seconds` (open, close, stat, seek and so on) are
+    of all these together. `order` sorts the rows by file; each of `used_files` begins there at
+    `first_row` (see `of_files`).
     """
 
     api: Api
@@ -206,10 +192,7 @@ class Module:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A run's job record, of the earliest log if there are several; times since the epoch.
-
-    `darshan` is the version of Darshan, or of the log's format if that is not known.
-    """
+    """The job record of a run's earliest log, with Darshan's version, or else the format's."""
 
     name: str
     job_id: int

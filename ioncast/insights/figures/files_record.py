@@ -13,10 +13,7 @@ from ioncast_base.kinds import APIS
 
 
 def files_record(files: Files, times: FileTimes, most: int) -> list[dict[str, Any]]:
-    """Describe the files that moved most bytes, and those that took most time, in turns.
-
-    Seconds are those of all processes together, but for `slowest_seconds`.
-    """
+    """Describe files with most bytes and with most time in turns; seconds are of all processes."""
     by_bytes, by_time = (
         np.argsort(-values, kind="stable")[:most] for values in (files.bytes, times.seconds)
     )
