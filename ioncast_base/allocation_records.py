@@ -162,7 +162,7 @@ def job_curve(fields: JobFields, nodes: int, curve: Mapping[int, float]) -> JobC
 
 
 def read_jobs(content: bytes, where: str) -> list[JobCurve]:
-    """Read a JSON list of jobs, or an object with it as `jobs`; errors name the job and field."""
+    """Read a JSON list of jobs, or {"jobs": [...]}; an InputError names the job and the field."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -95,7 +95,7 @@ class IoncastError(Exception):
 
 
 class InputError(IoncastError):
-    """A file, option or value that cannot be used; `items` are places and problems in a list."""
+    """A file, option or value that cannot be used; `items` has (place, problem) in a given list."""
 
     items: tuple[tuple[int, str], ...] = ()
 

@@ -59,7 +59,7 @@ def read_outputs(
 
     The lines of `text` are not held. `command` gives values that are not in the output: the whole
     configuration (CSV) or the number of tasks. IOR counts host names, which may be fewer than the
-    compute nodes, so `nodes` is better.
+    compute nodes, so give `nodes` if the number is known.
     """
     try:
         given = None if command is None else IorConfig.from_command_line(command)

@@ -41,11 +41,11 @@ class LustreComponents:
     """A table with a row for each component of each record, in the order of the log.
 
     `rank` is the process that opened the file, -1 if all did. `component` counts from 0 in a
-    record. After `stripe_count` stripes the first OST is used again; it is 0 for bytes on a
-    metadata server. A component has the bytes from `extent_start` to `extent_end` - 1;
-    `END_OF_FILE` has no end. `pattern`, `flags` and `mirror_id` are Lustre's; `NOT_RECORDED` in
-    version 1. `osts`, `mdts` and `stripe_offset` (all OSTs and metadata servers, the file's first
-    OST) are so in version 2.
+    record. `stripe_count` is the number of stripes before the first OST is used again; 0 for bytes
+    on a metadata server. A component has the bytes from `extent_start` to `extent_end` - 1;
+    `END_OF_FILE` has no end. `NOT_RECORDED` stands for `pattern`, `flags` and `mirror_id` in
+    version 1, and for `osts`, `mdts` (of the file system) and `stripe_offset` (the file's first
+    OST) in version 2.
 
     `pool` is an index into `pools`, where an empty name means no OST pool. `first_ost` is the index
     of the component's first OST in `ost_ids`, which has `stripe_count` OSTs of each component, -1

@@ -1,4 +1,4 @@
-"""The time from a phase's first open to its last close, without silences over the time distance."""
+"""The time from a phase's first open to its last close, without pauses over the time distance."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def file_rows(run: Run, settings: ExtractionSettings = DEFAULTS) -> FilePhases:
 
 @dataclass(frozen=True)
 class _LogStreams:
-    """A log's streams, and those of the chosen layer and files; `lacking` apis lost records."""
+    """A log's streams, None without any; of `lacking` apis, impossible records are left out."""
 
     log: DarshanLog
     system_files: NDArray[np.uint64]

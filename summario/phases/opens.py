@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 def opens_and_closes(
     records: Records, api: str, operation: str, below: Records | None
 ) -> tuple[Floats, Floats]:
-    """Compute the seconds from each record's open to its first access, and its last to the close.
+    """Compute seconds from each record's open to its first access, and from the last to the close.
 
     Of a file that is also read, the first open and the first close may belong to the write, the
     last ones to the read. The operation that comes first has the first open; the other one has the

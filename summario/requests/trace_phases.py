@@ -53,7 +53,7 @@ class TracePhase:
     """A time (seconds since the job's start) in which processes used one api without a long pause.
 
     Of ranks that end last, or first, at the same time, the lowest is the slowest, or fastest.
-    `lateness` is the time from the median of the ranks' ends to the latest, per duration.
+    `lateness` is the time from the ranks' median end to the latest, as a share of the duration.
     """
 
     api: Api

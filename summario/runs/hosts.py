@@ -1,6 +1,6 @@
 """The compute nodes of a job, as far as its log names them.
 
-APMPI, the MPI module of AutoPerf, names every process' host; DXT of processes with traced I/O.
+APMPI, AutoPerf's MPI module, has every process' host, DXT those of processes with traced I/O.
 """
 
 from __future__ import annotations

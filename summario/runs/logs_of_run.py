@@ -42,7 +42,7 @@ class Run:
 
     @property
     def program(self) -> str:
-        """The executable that moved most bytes: a launcher or a shell may write a log too."""
+        """The executable that moved most bytes: launchers may log too. Of equals the earliest."""
         moved: dict[str, int] = {}
         for log in self.logs:
             [program, *_] = log.job.executable.split(maxsplit=1) or [""]

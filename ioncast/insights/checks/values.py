@@ -336,8 +336,7 @@ class Check:
 class Applied:
     """A check and its finding, with both in words.
 
-    It can cost `seconds_at_stake`, a `share_of_run` (0 to 1), at most; None if not known or no
-    time.
+    `seconds_at_stake`, a `share_of_run` (0 to 1), are the most that it can cost; None: not known.
     """
 
     check: Check

@@ -68,7 +68,7 @@ class ProcessTimes:
     def above_run_mean(self, ranks: Ints | None = None) -> Floats:
         """Take the time above the mean of all processes, in all files together.
 
-        It is 0 if `ranks` surely lack the slowest process, as the run would end no earlier.
+        It is 0 if `ranks` surely lack the slowest process: without them the run ends no earlier.
         """
         if ranks is not None and self.rank != NO_RANK and self.rank not in ranks:
             return np.zeros_like(self.seconds)

@@ -192,7 +192,11 @@ class Module:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """The job record of a run's earliest log, with Darshan's version, or else the format's."""
+    """A run's job record, of the earliest log if there are several.
+
+    Times since the epoch are the earliest start and the latest end. `darshan` is its version, or
+    the version of the log's format if that is not known.
+    """
 
     name: str
     job_id: int

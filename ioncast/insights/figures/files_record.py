@@ -13,7 +13,10 @@ from ioncast_base.kinds import APIS
 
 
 def files_record(files: Files, times: FileTimes, most: int) -> list[dict[str, Any]]:
-    """Describe files with most bytes and with most time in turns; seconds are of all processes."""
+    """Describe the files that moved most bytes, and those that took most time, in turns.
+
+    Seconds are those of all processes together, but for `slowest_seconds`.
+    """
     by_bytes, by_time = (
         np.argsort(-values, kind="stable")[:most] for values in (files.bytes, times.seconds)
     )

@@ -33,7 +33,7 @@ Marked = Callable[[str, str], str]
 
 
 def to_text(record: Record, marked: Marked = lambda text, _: text, *, details: bool = False) -> str:
-    """Write verdict and causes, most time at stake first; with `details` also negligible ones."""
+    """Write verdict and causes by the time to save; with `details` all findings and examples."""
     shown = ("major", "minor", "unknown", "negligible") if details else _DETAILED
     by_code = {finding["code"]: finding for finding in record["findings"]}
     causes = [each for each in record["causes"] if each["importance"] in shown]

@@ -18,7 +18,7 @@ from ioncast_base.limits import MOST_BYTES
 
 @dataclass(frozen=True)
 class Scope:
-    """Groups of a run's files: `files`, rows of `facts.files`, or each of them if `by_file`."""
+    """Groups of a run's files: `files` (ascending rows of `facts.files`), or each if `by_file`."""
 
     facts: Facts
     files: Ints

@@ -47,8 +47,8 @@ class Characteristic(NamedTuple):
 class Line:
     """A characteristic of every group of files.
 
-    A value is None or not finite if it is not known, and a share of a number in `wholes`. `{}` in
-    `name` is the number of `labels`. Groups without the characteristic are not `present`. If
+    A value is None or not finite if it is not known. Values are shares of `wholes`. `{}` in `name`
+    stands for the number of `labels`. Groups without the characteristic are not `present`. If
     `is_rare`, people need not see a 0.
     """
 
