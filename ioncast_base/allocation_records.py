@@ -150,13 +150,7 @@ def as_numbers(curve: Curve) -> dict[int, float]:
 
 
 def job_curve(fields: JobFields, nodes: int, curve: Mapping[int, float]) -> JobCurve:
-    """Make a job of its fields and its curve.
-
-    Raises
-    ------
-    InputError
-        For impossible values; the error names the job.
-    """
+    """Make a job of its fields and its curve; an InputError for impossible values names the job."""
     return JobCurve(
         id=str(fields.id),
         nodes=nodes,
@@ -168,18 +162,7 @@ def job_curve(fields: JobFields, nodes: int, curve: Mapping[int, float]) -> JobC
 
 
 def read_jobs(content: bytes, where: str) -> list[JobCurve]:
-    """Read the jobs of a JSON document.
-
-    Parameters
-    ----------
-    content : bytes
-        A list of jobs, or an object with such a list as `jobs`.
-
-    Raises
-    ------
-    InputError
-        For a value that cannot be used; the error names the job and the field.
-    """
+    """Read a JSON list of jobs, or {"jobs": [...]}; an InputError names the job and the field."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

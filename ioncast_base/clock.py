@@ -17,14 +17,8 @@ class ClockCheck:
     If the clocks differ by an hour more or less than at the step before, the wall clock jumped.
     Delete by age only with a time that was given to `step`, because the next one may be wrong.
 
-    Attributes
-    ----------
-    wall_s, boot_s : float
-        Unix time, and seconds since boot, at the last step.
-    steady_since_s : float
-        Seconds since boot at the last jump, or at the first step.
-    has_jumped : bool
-        Whether the wall clock ever jumped. At the first step of a process it may be wrong as well.
+    `wall_s` is in Unix time. `boot_s` and `steady_since_s` count from boot, to the last step and
+    to the last jump, or to the first step, whose wall clock may be wrong without a jump.
 
     Examples
     --------

@@ -1,7 +1,6 @@
 """All errors that ioncast raises on purpose, as one tree of classes.
 
-Every error makes the one line that a user sees on the command line, and has the status code for an
-HTTP problem document, so no caller has to translate it.
+Every error makes the line that a user sees, and has the status code of an HTTP problem document.
 """
 
 from __future__ import annotations
@@ -25,15 +24,10 @@ def as_field(name: str) -> str:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Advice to give or to change parameters, for the remedy of an error.
+    """Advice to give or to change parameters, with ``{}`` in `template` in the place of each name.
 
     A parameter is an option on the command line and a field in a request, so its name is
     spelled where the error is shown.
-
-    Attributes
-    ----------
-    template : str
-        The advice, with ``{}`` in the place of each name.
 
     Examples
     --------
@@ -55,17 +49,15 @@ class Remedy:
 class IoncastError(Exception):
     """A problem that a user can act on.
 
-    `kind` is for programs: it is part of the type in an HTTP problem document and never
-    changes. `title` names the same kind for people.
+    `kind` is for programs: it is part of the type in an HTTP problem document and never changes.
+    `title` names the same kind for people.
 
     Parameters
     ----------
     what : str
         The problem, as a clause without a final full stop.
-    where : str, optional
-        The file, option or record that has the problem; printed before `what`.
-    line : int, optional
-        The line of that file; the first is 1.
+    where, line : str and int, optional
+        The file, option or record that has the problem, and a line of the file, from 1.
     remedy : str or Remedy, optional
         How to solve the problem; printed after `what`.
     """
@@ -103,13 +95,7 @@ class IoncastError(Exception):
 
 
 class InputError(IoncastError):
-    """A file, option or value that cannot be used as it is.
-
-    Attributes
-    ----------
-    items : tuple of (int, str)
-        The place and the problem of each item that cannot be used, if a list was given.
-    """
+    """A file, option or value that cannot be used; `items` has (place, problem) in a given list."""
 
     items: tuple[tuple[int, str], ...] = ()
 
@@ -126,13 +112,7 @@ class DamagedLogError(InputError):
 
 
 class NotOneRunError(InputError):
-    """Darshan logs that are not of one run.
-
-    Attributes
-    ----------
-    runs : tuple of tuple of int
-        The places of the logs of each run in the list of logs.
-    """
+    """Darshan logs of several runs; `runs` has the places of each run's logs in the list."""
 
     kind = "not-one-run"
     title = "Logs of different runs"

@@ -19,11 +19,6 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """Yield a path to write to; the file there replaces `path` when the block ends normally.
 
     A pipe or a device cannot be replaced, so the content is copied to it at the end.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
     """
     target = Path(os.path.realpath(path))
     part = target.with_name(f".ioncast-{os.getpid()}.part")
@@ -62,11 +57,5 @@ def end_of_log(log: Path) -> str:
 
 
 def program_of(executable: str) -> str:
-    """The executable without its folder.
-
-    Examples
-    --------
-    >>> program_of("/opt/hacc/bin/hacc_io"), program_of("hacc_io")
-    ('hacc_io', 'hacc_io')
-    """
+    """The executable without its folder: `hacc_io` of `/opt/hacc/bin/hacc_io`."""
     return executable.rstrip("/").rpartition("/")[2]

@@ -28,19 +28,12 @@ class Kind(NamedTuple):
 
     Attributes
     ----------
-    operation : str
-        One of `OPERATIONS`.
-    api : str
-        One of `APIS`; of a benchmark also another interface that IOR knows, such as "HDF5".
+    operation, api : str
+        One of `OPERATIONS`, and of `APIS`; for a benchmark also another interface of IOR ("HDF5").
     spatiality : str
         One of `SPATIALITIES`: the order of requests; with MPI-IO, whether they were collective.
     file_access : str
         One of `FILE_ACCESSES`: one file for several processes, or a file for each.
-
-    Examples
-    --------
-    >>> print(Kind("write", "POSIX", "random", "shared"))
-    write POSIX random shared
     """
 
     operation: str
@@ -54,16 +47,5 @@ class Kind(NamedTuple):
 
 
 def kind_of_record(phase: Mapping[str, Any]) -> Kind:
-    """Read the kind of a phase from its record.
-
-    Parameters
-    ----------
-    phase : mapping of str to object
-        A phase as `ioncast phases --format json` writes it.
-
-    Examples
-    --------
-    >>> kind_of_record({"type": "read", "api": "STDIO", "spatiality": "random", "files": "unique"})
-    Kind(operation='read', api='STDIO', spatiality='random', file_access='unique')
-    """
+    """Read the kind of a phase from its record, as `ioncast phases --format json` writes it."""
     return Kind(phase["type"], phase["api"], phase["spatiality"], phase["files"])

@@ -1,8 +1,7 @@
 """Divides a pool of I/O nodes among several jobs, by the jobs' curves.
 
-To choose one number of I/O nodes for each job, within the pool, so that the sum of their bandwidths
-is as high as possible, is the multiple-choice knapsack problem. Dynamic programming over the jobs
-solves it exactly, with one row of numpy arithmetic for each choice of a job.
+This is the multiple-choice knapsack problem. Dynamic programming over the jobs solves it exactly,
+with one row of numpy arithmetic for each choice of a job.
 """
 
 from __future__ import annotations
@@ -39,20 +38,15 @@ class JobCurve:
 
     Attributes
     ----------
-    id : str
-        The job's id, different from the ids of all other jobs.
+    id, nodes : str and int
+        An id of this job alone, and the number of its compute nodes.
     curve : mapping of int to float
         Expected MiB/s by number of I/O nodes; 0 is direct access. The job gets one of these
         numbers. The curve of a fixed job may be empty.
     weight : float
         The value of a MiB/s of this job, compared with other jobs.
     is_fixed : bool
-        Whether the job runs and therefore keeps its current I/O nodes.
-
-    Raises
-    ------
-    InputError
-        For impossible values.
+        Whether the job runs and therefore keeps its `current` I/O nodes.
     """
 
     id: str
@@ -86,16 +80,10 @@ class JobCurve:
 
 
 class Share(NamedTuple):
-    """The I/O nodes that one job gets.
+    """The I/O nodes that one job gets (0: direct access), and its expected bandwidth.
 
-    Attributes
-    ----------
-    io_nodes : int or None
-        The number of I/O nodes; 0 is direct access. None: the job waits, because it needs I/O
-        nodes and too few are left.
-    expected_mib_s : float or None
-        The expected bandwidth; 0 for a job that waits. None for a fixed job whose curve does
-        not have its current number.
+    A job waits if it needs I/O nodes and too few are left: `io_nodes` is None, the bandwidth 0.
+    The bandwidth is None for a fixed job whose curve does not have its current number.
     """
 
     id: str
@@ -105,17 +93,11 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The I/O nodes that all jobs get.
+    """The I/O nodes that all jobs get; the shares are in the order of the jobs.
 
-    Attributes
-    ----------
-    shares : tuple of Share
-        In the order of the jobs.
-    weighted_mib_s : float
-        The sum of all known bandwidths, each times the job's weight.
-    of_own_best : float or None
-        The mean share of its own highest bandwidth that a job gets, weighted, over the jobs that
-        are not fixed. None if all are.
+    `weighted_mib_s` is the sum of all known bandwidths, each times the job's weight. `of_own_best`
+    is the weighted mean share of its own highest bandwidth that a job gets, over the jobs that are
+    not fixed; None if all are.
     """
 
     pool: int
@@ -147,12 +129,13 @@ def allocate(
     otherwise as many jobs as possible. Among such divisions the one with the highest sum is found,
     exactly; of several the one with the fewest I/O nodes, and the same one each time.
 
+    Two jobs with the same id, fixed jobs with more I/O nodes than the pool, and a division that
+    would take more than a GiB of memory are an InputError.
+
     Parameters
     ----------
-    jobs : sequence of JobCurve
-        The jobs. Fixed jobs keep their current I/O nodes, so only the rest is divided.
     pool : int
-        The number of I/O nodes, including those of fixed jobs.
+        The number of I/O nodes, including those of fixed jobs, which keep them.
     objective : str
         "sum" adds up bandwidths; "proportional" adds up the shares that these are of each job's
         own highest bandwidth, so slow jobs count as much as fast ones.
@@ -161,17 +144,10 @@ def allocate(
         to run, or if the sum grows by more than this share of the job's current part of it. So a
         division stays as it is when it is repeated.
 
-    Raises
-    ------
-    InputError
-        For impossible values, for two jobs with the same id, for fixed jobs that have more I/O
-        nodes than the pool, and for a division that would take more than a GiB of memory.
-
     References
     ----------
-    .. [1] J. L. Bez, A. Miranda, R. Nou, F. Z. Boito, T. Cortes, P. Navaux: "Arbitration
-       policies for on-demand user-level I/O forwarding on HPC platforms", IPDPS 2021: the
-       problem.
+    .. [1] J. L. Bez et al.: "Arbitration policies for on-demand user-level I/O forwarding on HPC
+       platforms", IPDPS 2021: the problem.
     .. [2] H. Kellerer, U. Pferschy, D. Pisinger: Knapsack Problems, Springer 2004, chapter 11:
        dynamic programming and dominated choices.
 
@@ -200,14 +176,7 @@ def allocate(
 
 
 def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
-    """Give jobs their weights.
-
-    Parameters
-    ----------
-    by : str
-        "given" keeps these weights, "none" makes all equal, "nodes" takes the number of compute
-        nodes.
-    """
+    """Weigh jobs as "given", equally ("none"), or by their numbers of compute nodes ("nodes")."""
     if by == "given":
         return list(jobs)
     return [replace(job, weight=float(job.nodes) if by == "nodes" else 1.0) for job in jobs]
@@ -245,10 +214,8 @@ class Choice(NamedTuple):
 
 
 def possible_choices(job: JobCurve, most: int) -> list[Choice]:
-    """List the choices of a job with at most so many I/O nodes, the fewest first.
-
-    The list is never empty: a job that cannot have direct access can wait.
-    """
+    """List a job's choices with at most `most` I/O nodes, the fewest first; never empty."""
+    # A job that cannot have direct access can wait.
     nothing = [] if 0 in job.curve else [Choice(None, 0.0)]
     return [*nothing, *(Choice(int(n), job.curve[n]) for n in sorted(job.curve) if n <= most)]
 

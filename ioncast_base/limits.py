@@ -1,7 +1,4 @@
-"""The largest and smallest numbers that ioncast accepts, computes with and stores.
-
-`ioncast_base.quantities` has the types of fields with these limits.
-"""
+"""Limits of the numbers that ioncast takes, computes and stores; `quantities` has their types."""
 
 from __future__ import annotations
 

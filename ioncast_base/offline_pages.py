@@ -19,18 +19,7 @@ if TYPE_CHECKING:
 def write_page(
     path: str | Path, *, title: str, parts: Iterable[str | go.Figure], style: str = ""
 ) -> None:
-    """Write a page with one heading.
-
-    Parameters
-    ----------
-    path : str or Path
-        The page; about 5 MB with figures, most of it Plotly.
-
-    Raises
-    ------
-    InputError
-        When the page cannot be written; an older page stays.
-    """
+    """Write a page with one heading; about 5 MB with figures. On an error an older page stays."""
     body = "\n".join(_in_html(parts))
     text = _PAGE.substitute(title=html.escape(title), body=body, style=style)
     # The name of a file may have bytes that are not UTF-8, which Python keeps as lone surrogates.
@@ -56,10 +45,7 @@ def bullets(title: str, lines: Sequence[str]) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]], *, is_html: bool = False) -> str:
-    """Write rows as an HTML table; their keys are the headings. A wide table scrolls.
-
-    The rows are plain texts, unless `is_html` says that they are HTML already.
-    """
+    """Write rows of texts, or of HTML if `is_html`, as an HTML table; keys are headings."""
     kind = "unsafehtml" if is_html else "html"
     made = tabulate(rows, headers="keys", disable_numparse=True, tablefmt=kind)
     # The keyboard scrolls only elements that can have the focus.

@@ -13,25 +13,10 @@ _COUNT = re.compile(r"[0-9]{1,19}")
 
 
 def parse_size(text: str) -> int:
-    """Read a size such as ``47008``, ``16m`` or ``1G``.
+    """Read a size in bytes such as ``47008``, ``16m`` or ``1G``, with powers of 1,024 up to ``p``.
 
-    IOR stops at the first character that it does not understand (``16x`` is 16). This function
-    rejects such texts.
-
-    Parameters
-    ----------
-    text : str
-        Digits and at most one of the suffixes k, m, g, t and p in either case.
-
-    Raises
-    ------
-    InputError
-        If `text` is not a size or does not fit in 63 bits.
-
-    Examples
-    --------
-    >>> parse_size("32m")
-    33554432
+    IOR stops at the first character that it does not understand (``16x`` is 16). Such a text is
+    an InputError here, and so is a size that does not fit in 63 bits.
     """
     match = _SIZE.fullmatch(text)
     if match is None:
@@ -43,23 +28,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size_bytes: int) -> str:
-    """Write a size with the largest suffix that keeps it exact.
-
-    Parameters
-    ----------
-    size_bytes : int
-        A size in bytes, at least 0.
-
-    Returns
-    -------
-    str
-        A text that `parse_size` reads as `size_bytes`.
-
-    Examples
-    --------
-    >>> format_size(33554432), format_size(47008)
-    ('32m', '47008')
-    """
+    """Write a size with the largest suffix that keeps it exact: 33554432 as "32m"."""
     exact = (
         (suffix, exponent)
         for suffix, exponent in reversed(_EXPONENTS.items())
@@ -70,24 +39,12 @@ def format_size(size_bytes: int) -> str:
 
 
 def parse_count(text: str) -> int:
-    """Read a count such as ``8``: digits only.
-
-    Raises
-    ------
-    InputError
-        If `text` has other characters than digits, such as a sign.
-    """
+    """Read a count such as ``8``: digits only, without a sign."""
     if _COUNT.fullmatch(text) is None:
         raise InputError(f"{text!r} is not a count", remedy="write a whole number like 8")
     return int(text)
 
 
 def integral(value: object) -> object:
-    """Make a whole number of a float such as 8.0, which JSON Schema counts as an integer.
-
-    Examples
-    --------
-    >>> integral(8.0), integral(8.5), integral("8.0")
-    (8, 8.5, '8.0')
-    """
+    """Make a whole number of a float such as 8.0, which JSON Schema counts as an integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

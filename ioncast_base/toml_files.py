@@ -98,13 +98,7 @@ class _RefusedError(ValueError):
 
 
 def read_by(parse: Callable[[str], _Value]) -> BeforeValidator:
-    """Read a field from a text with a function that raises InputError.
-
-    Parameters
-    ----------
-    parse : callable
-        A function such as `ioncast_base.sizes.parse_size`.
-    """
+    """Read a field from a text with a function that raises InputError, such as `parse_size`."""
 
     def validate(value: object) -> _Value:
         if not isinstance(value, str):
@@ -149,13 +143,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refusi
 
 
 def read_text(path: Path) -> str:
-    """Read a file that a user named, as UTF-8.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not text.
-    """
+    """Read a file that a user named, as UTF-8."""
     try:
         if path.exists() and not path.is_file():
             raise InputError("this is a folder or a device, not a file", where=str(path))
@@ -168,23 +156,9 @@ def read_text(path: Path) -> str:
 
 
 def read_toml(path: Path, model: type[_Model]) -> _Model:
-    """Read a TOML file and check it.
+    """Read a TOML file and check it; the error names the line of the first problem.
 
-    Parameters
-    ----------
-    model : type of TomlTable
-        The table that the file must be. If a key is missing, the error shows the description
-        and an example of its field.
-
-    Returns
-    -------
-    TomlTable
-        An instance of `model`.
-
-    Raises
-    ------
-    InputError
-        The error names the file and the line of the first problem.
+    If a key is missing, the error shows the description and an example of its field.
     """
     return parse_toml(read_text(path), model, where=str(path))
 
@@ -203,29 +177,16 @@ def parse_toml(text: str, model: type[_Model], *, where: str) -> _Model:
 
 
 def line_of(text: str, keys: Sequence[Key]) -> int:
-    """Find the line where the value of a key begins.
+    """Find the line, from 1, where the value at a path of keys and list positions begins.
 
-    Parameters
-    ----------
-    keys : sequence of str or int
-        The path to the value: keys of tables, positions in lists. If its end does not exist,
-        the part that exists counts. Entries of a value that stands in one statement have the
-        line of that statement.
-
-    Returns
-    -------
-    int
-        The line, from 1. A table has the line of its header; the whole document has line 1.
-
-    Notes
-    -----
-    Lines that parse on their own are whole statements. The statement with the value is the
-    first one after which the text, up to its end, contains the value.
+    If the end of the path does not exist, the part that exists counts. Entries of a value that
+    stands in one statement have the line of that statement, and a table that of its header.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     existing = _existing(_parse(lines) or {}, keys)
     if not existing:
         return 1
+    # The statement with the value is the first one after which the text contains the value.
     statements = list(_statements(lines, longest=len(lines)))
     position = bisect_left(
         statements,
@@ -305,11 +266,9 @@ def in_plain_words(problem: Any) -> str:
 def _first_problem(
     error: ValidationError, model: type[TomlTable], data: dict[str, Any], text: str, where: str
 ) -> InputError:
-    """Put the first of pydantic's problems in plain words.
-
-    An unknown key comes first: it is often a misspelling of the missing key.
-    """
+    """Put the first of pydantic's problems in plain words."""
     problems = error.errors(include_url=False)
+    # An unknown key comes first: it is often a misspelling of the missing key.
     problem = min(problems, key=lambda each: each["type"] != "extra_forbidden")
     keys = problem["loc"]
     what, remedy = _explained(problem, model, _name(keys, data))

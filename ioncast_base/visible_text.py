@@ -12,13 +12,7 @@ AS_CELL = (f"^{_BEGINNING}", r"'\1")
 
 
 def visible(text: object) -> str:
-    r"""Quote a text with control characters, which could change the terminal or begin a new line.
-
-    Examples
-    --------
-    >>> visible("ionode:4"), visible("ionode:\n4")
-    ('ionode:4', "'ionode:\\n4'")
-    """
+    """Quote a text with control characters, which could change the terminal or begin a new line."""
     shown = str(text)
     return shown if shown.isprintable() else repr(shown)
 
@@ -35,11 +29,5 @@ def as_cell(text: str) -> str:
 
 
 def from_cell(cell: str) -> str:
-    """Undo `as_cell`.
-
-    Examples
-    --------
-    >>> from_cell("'=HYPERLINK(1)"), from_cell("'quoted'"), from_cell("-1")
-    ('=HYPERLINK(1)', "'quoted'", '-1')
-    """
+    """Undo `as_cell`; other apostrophes stay."""
     return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell

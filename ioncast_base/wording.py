@@ -34,37 +34,19 @@ def each_in_words(numbers: Sequence[int]) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """Write a number with a noun whose plural ends in "s", or in "es" after an "s".
-
-    Examples
-    --------
-    >>> counted(1, "configuration"), counted(2000, "configuration"), counted(2, "process")
-    ('1 configuration', '2,000 configurations', '2 processes')
-    """
+    """Write a number with a noun whose plural ends in "s", or in "es" after an "s"."""
     plural = f"{what}es" if what.endswith("s") else f"{what}s"
     return f"{number:,} {what if number == 1 else plural}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """List words as in a sentence.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
-    ('a, b and c', 'a', '')
-    """
+    """List words as in a sentence: "a, b and c"; no words are an empty text."""
     *first, last = words or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def sentence(clause: str) -> str:
-    """Make a sentence of a clause; a file's name at its beginning stays as it is.
-
-    Examples
-    --------
-    >>> sentence("the log has no trace"), sentence("app.darshan: it is damaged.")
-    ('The log has no trace.', 'app.darshan: it is damaged.')
-    """
+    """Make a sentence of a clause; a file's name at its beginning stays as it is."""
     is_place = clause.partition(" ")[0].endswith(":")
     begun = clause if is_place else clause[:1].upper() + clause[1:]
     return begun if begun.endswith((".", "!", "?")) else f"{begun}."
@@ -75,8 +57,6 @@ def alike_first(name: str, known: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> alike_first("mysite2", ["alpha", "mysite", "beta"])
-    'mysite, beta and alpha'
     >>> alike_first("x7", [f"x{n}" for n in range(10, 20)])
     'x17, x10, x11, x12, x13 and 5 others'
     """
@@ -92,9 +72,7 @@ def alike_first(name: str, known: Iterable[str]) -> str:
 
 
 def in_digits(value: float, digits: int = 3) -> str:
-    """Write a quantity with three significant digits, and all digits before the point.
-
-    It never has the scientific notation of the format ``g``, such as 1.02e+03.
+    """Write a quantity with so many significant digits, and all digits before the point.
 
     Examples
     --------
@@ -109,13 +87,7 @@ def in_digits(value: float, digits: int = 3) -> str:
 
 
 def size(count_bytes: float) -> str:
-    """Write bytes for people, in binary units.
-
-    Examples
-    --------
-    >>> size(1), size(47008), size(1023.4 * 2**20), size(2**30)
-    ('1 byte', '45.9 KiB', '1,023 MiB', '1 GiB')
-    """
+    """Write bytes for people, in binary units: "45.9 KiB"."""
     if count_bytes < _KIB:
         return counted(round(count_bytes), "byte")
     powers = min(_powers(count_bytes), len(_UNITS))
@@ -123,13 +95,7 @@ def size(count_bytes: float) -> str:
 
 
 def bandwidth(mib_s: float) -> str:
-    """Write a bandwidth for people: in MiB/s, or from 1,024 MiB/s on in larger units.
-
-    Examples
-    --------
-    >>> bandwidth(73.86), bandwidth(584253.0), bandwidth(0.0123)
-    ('73.9 MiB/s', '571 GiB/s', '0.0123 MiB/s')
-    """
+    """Write a bandwidth for people: in MiB/s, or from 1,024 MiB/s on in larger units."""
     powers = min(_powers(mib_s), len(_UNITS) - 2)
     return f"{in_digits(mib_s / _KIB**powers)} {_UNITS[powers + 1]}/s"
 

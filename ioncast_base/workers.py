@@ -28,13 +28,7 @@ _MOST_WAITING = 32
 
 @dataclass(frozen=True)
 class Killed:
-    """In place of a result: the process ended while it worked on the item.
-
-    Attributes
-    ----------
-    signal : int or None
-        The signal that killed it; None if an exception ended it, which it printed.
-    """
+    """In place of a result: `signal`, or a printed exception (None), ended the process."""
 
     signal: int | None
 
@@ -47,25 +41,12 @@ def usable_cores() -> int:
 def results_in_order(
     function: Callable[[_T], _R], items: Sequence[_T], processes: int
 ) -> Iterator[_R | Killed]:
-    """Apply a function to each item, in processes that this process forks.
+    """Apply a function to each item, in forked processes, at most one for each item.
 
-    They need neither pickle nor import anything, because a fork has the function and the items.
-    A process with threads should not fork, so call this before other threads start.
-
-    Parameters
-    ----------
-    processes : int
-        The number of processes, at most one for each item.
-
-    Yields
-    ------
-    object or Killed
-        The results, in the order of the items. A bounded number of them is in memory.
-
-    Raises
-    ------
-    BusyError
-        When the system starts no process.
+    A fork has the function and the items, so it needs neither pickle nor imports.
+    A process with threads should not fork, so call this before other threads start. The results
+    come in the order of the items, and a bounded number of them is in memory. A BusyError says
+    that the system starts no process.
     """
     with closing(_Team(function, items, processes)) as team:
         for number in range(len(items)):

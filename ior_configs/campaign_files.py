@@ -34,22 +34,11 @@ _BUNDLED = Path(__file__).parent / "campaigns"
 
 @dataclass(frozen=True)
 class Campaign:
-    """Configurations to measure together.
+    """Configurations, of one operation, to measure together; each once, with tasks and nodes.
 
-    Attributes
-    ----------
-    name, description : str
-        The campaign's name, and a sentence about it.
-    repetitions : int
-        The number of runs of each configuration with each number of I/O nodes.
-    seed : int
-        The seed of the random order of the runs.
-    spread_s : int or None
-        The seconds over which all runs are spread; None: each run starts right after the one
-        before it.
-    configurations : tuple of IorConfig
-        The configurations in the order of the file, each once, of one operation, with tasks and
-        nodes.
+    Each configuration runs `repetitions` times with each number of I/O nodes, in a random order
+    with a `seed`. The runs are spread over `spread_s` seconds; with None, each run starts right
+    after the one before it.
     """
 
     name: str
@@ -61,18 +50,7 @@ class Campaign:
 
 
 def read_campaign(source: str | Path, *, nodes: int, processes_per_node: int) -> Campaign:
-    """Read a campaign file.
-
-    Parameters
-    ----------
-    nodes, processes_per_node : int
-        The numbers of the platform, for configurations without their own.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be used; the error names the line of the first problem.
-    """
+    """Read a campaign file; `nodes` and `processes_per_node` are for configurations without any."""
     text, where = campaign_text(source), str(source)
     return parse_campaign(text, where=where, nodes=nodes, processes_per_node=processes_per_node)
 
@@ -120,18 +98,7 @@ def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int
 
 
 def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None) -> str:
-    """Write a campaign file.
-
-    Parameters
-    ----------
-    campaign : Campaign
-        The campaign; its configurations are patterns (`IorConfig.pattern`).
-
-    Returns
-    -------
-    str
-        A text that `parse_campaign` reads as `campaign`.
-    """
+    """Write a campaign of patterns (`IorConfig.pattern`) as `parse_campaign` reads it."""
     head = {
         "name": campaign.name,
         "description": campaign.description,

@@ -1,9 +1,8 @@
 """The grammar of IOR's command line, without the meaning of the values.
 
-IOR 3.0 reads its options with getopt; later versions have a parser of their own. `split_options`
-accepts the forms of both: ``-b 16m``, ``-b=16m``, ``-b16m``, grouped flags ``-wr``, flags with a
-value ``-w=0``, long options ``--collective`` and lists of directives
-``-O blockSize=16m,writeFile=1``.
+`split_options` accepts the forms of IOR 3.0, which uses getopt, and of later parsers: ``-b 16m``,
+``-b=16m``, ``-b16m``, grouped flags ``-wr``, flags with a value ``-w=0``, long options
+``--collective`` and lists of directives ``-O blockSize=16m,writeFile=1``.
 
 IOR 4 also reads the letters of an attached value as flags: ``-b16m`` switches on ``-m``. Here an
 attached value is only a value, as in earlier versions, and values are always written as words of
@@ -82,16 +81,11 @@ _OPTIONS_START_WITH_DASH = "IOR accepts only options, which start with -"
 
 @dataclass(frozen=True)
 class Option:
-    """One option of IOR on a command line.
+    """One option of IOR on a command line; the value of a flag without a value is None.
 
-    Attributes
-    ----------
-    name : str
-        The field of `IorConfig` that the option sets; ``-e`` and ``-Y``, which set one field
-        together, have names of their own. For other options IOR's spelling: ``-R``, ``--dryRun``,
-        ``-O checkread`` (lower case).
-    value : str or None
-        The value; None for a flag without a value.
+    `name` is the field of `IorConfig` that the option sets, except for ``-e`` and ``-Y``, which set
+    a field together, and for options without a field, which have IOR's spelling: ``-R``,
+    ``--dryRun``, ``-O checkread`` (lower case).
     """
 
     name: str

@@ -136,13 +136,7 @@ def conditions_to_text(conditions: Iterable[str]) -> str:
 
 
 def conditions_of_text(text: str) -> tuple[str, ...]:
-    """Read the text that `conditions_to_text` writes.
-
-    Raises
-    ------
-    InputError
-        If the quotes do not match, or a word is not an option of IOR.
-    """
+    """Read the text that `conditions_to_text` writes."""
     if not text:
         return ()
     try:
@@ -155,18 +149,10 @@ def conditions_of_text(text: str) -> tuple[str, ...]:
 def canonical(
     conditions: Iterable[str], *, api: str, operations: Iterable[str], reordered: bool
 ) -> tuple[str, ...]:
-    """Write conditions in one way, without those that change nothing.
+    """Write conditions in their newest spelling, sorted, without those that change nothing.
 
-    Parameters
-    ----------
-    conditions : iterable of str
-        An option each in any spelling: ``-M 75%``, ``-O reorderTasksRandom=1``. If a condition is
-        given twice, the last one counts.
-
-    Returns
-    -------
-    tuple of str
-        The conditions in the newest spelling, sorted.
+    Each condition is an option in any spelling: ``-M 75%``, ``-O reorderTasksRandom=1``. If a
+    condition is given twice, the last one counts.
     """
     done = set(operations)
     found: dict[str, str | None] = {}

@@ -37,33 +37,21 @@ class IorConfig:
     ----------
     api : str
         ``-a``, stored in upper case.
-    write, read : bool
-        ``-w`` and ``-r``.
-    file_per_process : bool
-        ``-F``.
-    collective : bool
-        ``-c``.
+    write, read, file_per_process, collective : bool
+        ``-w``, ``-r``, ``-F`` and ``-c``.
     random_offsets : int
         How often ``-z`` is given: 0, 1 (requests are shuffled) or 2 (requests may overlap).
-    block_size, transfer_size : int
-        ``-b`` and ``-t`` in bytes.
-    segments : int
-        ``-s``.
-    reorder_tasks, intra_test_barriers, keep_file, multi_file : bool
-        ``-C``, ``-g``, ``-k`` and ``-m``.
+    block_size, transfer_size, segments : int
+        ``-b`` and ``-t`` in bytes; ``-s``.
+    reorder_tasks, intra_test_barriers, keep_file, multi_file, odirect : bool
+        ``-C``, ``-g``, ``-k``, ``-m``; ``--posix.odirect``, or ``-B`` before IOR 3.3.
     fsync : {"none", "end", "each", None}
         No fsync, one at the end (``-e``), or one after each write (``-Y``, also with ``-e``); None:
         not known, which no option of IOR says.
-    repetitions : int
-        ``-i``.
-    inter_test_delay : int
-        ``-d`` in seconds.
-    test_file : str or None
-        ``-o``; with None IOR chooses the name.
-    summary_format : {None, "default", "JSON", "CSV"}
-        ``-O summaryFormat=``.
-    odirect : bool
-        ``--posix.odirect``, or ``-B`` before IOR 3.3.
+    repetitions, inter_test_delay : int
+        ``-i``; ``-d`` in seconds.
+    test_file, summary_format : str or None
+        ``-o``, with None IOR chooses the name; ``-O summaryFormat=`` default, JSON or CSV.
     tasks, nodes : int or None
         Options of the launcher, not of IOR; None if unknown. IOR's ``-N`` limits the tasks that
         take part, so it is read as `tasks`.
@@ -73,11 +61,6 @@ class IorConfig:
         Conditions that change nothing for the run's operations and interface are left out.
     other_options : tuple of str
         All other options of IOR as they were given, each flag on its own.
-
-    Raises
-    ------
-    InputError
-        For values that IOR rejects.
 
     Examples
     --------
@@ -123,10 +106,7 @@ class IorConfig:
 
     @classmethod
     def from_args(cls, args: Sequence[str]) -> IorConfig:
-        """Read the arguments of IOR, without the program's name.
-
-        If an option is given twice, the last one counts.
-        """
+        """Read IOR's arguments, without the program's name; an option's last value counts."""
         values: dict[str, Any] = {}
         conditions: list[str] = []
         others: list[str] = []
@@ -150,14 +130,7 @@ class IorConfig:
         return replace(config, tasks=tasks, nodes=nodes)
 
     def to_args(self) -> list[str]:
-        """Write the arguments of IOR, without the program's name.
-
-        Returns
-        -------
-        list of str
-            Arguments that `from_args` reads as this configuration, except for `tasks` and
-            `nodes`, and for an `fsync` that is not known.
-        """
+        """Write arguments for `from_args`, without tasks, nodes and an unknown `fsync`."""
         flags = {
             "-w": self.write,
             "-r": self.read,
@@ -184,13 +157,9 @@ class IorConfig:
         return [*args, *tokens_of(self.conditions), *self.other_options]
 
     def command_line(self, launcher: bool = False) -> str:
-        """Write the command line, quoted for a shell.
+        """Write a line, quoted for a shell, that `from_command_line` reads as this configuration.
 
-        Returns
-        -------
-        str
-            A line that `from_command_line` reads as this configuration, except for `nodes` and for
-            an `fsync` that is not known.
+        It lacks `nodes`, without the launcher also `tasks`, and an `fsync` that is not known.
         """
         prefix = ["mpiexec", "-n", str(self.tasks)] if launcher and self.tasks is not None else []
         return shlex.join([*prefix, "ior", *self.to_args()])
@@ -232,10 +201,7 @@ class IorConfig:
 
     @property
     def spatiality(self) -> str:
-        """The spatiality of the run by Darshan's counters.
-
-        MPI-IO is ``collective`` or ``unknown``; with other interfaces it is the `order`.
-        """
+        """Spatiality by Darshan's counters: MPI-IO "collective" or "unknown", else the `order`."""
         if self.api == "MPIIO":
             return "collective" if self.collective else "unknown"
         return self.order
@@ -259,13 +225,7 @@ class IorConfig:
         return Kind(self.operation, self.api, self.spatiality, self.file_access)
 
     def for_operation(self, operation: str) -> IorConfig:
-        """Keep one operation only.
-
-        Parameters
-        ----------
-        operation : {"write", "read"}
-            The operation to keep. The other one is switched off, with the check of its data.
-        """
+        """Keep one operation; the other one is switched off, with the check of its data."""
         if operation not in _CHECKS:
             raise InputError(f"{operation!r} is not an operation", remedy="say write or read")
         dropped = _CHECKS["read" if operation == "write" else "write"]
@@ -278,13 +238,9 @@ class IorConfig:
         )
 
     def pattern(self) -> IorConfig:
-        """Reset the options that only control the run; the others identify a configuration.
+        """Reset the options that only control the run: repetitions, delays, files' names, output.
 
-        Returns
-        -------
-        IorConfig
-            This configuration without `other_options`, and with default values for repetitions,
-            delays, the file's name and the output format. The `conditions` stay.
+        The others, with the `conditions`, identify a configuration.
         """
         return replace(
             self,
@@ -298,13 +254,7 @@ class IorConfig:
         )
 
     def problems(self) -> list[str]:
-        """List the options that IOR 4 rejects although IOR 3 accepted them.
-
-        Returns
-        -------
-        list of str
-            A clause for each problem; empty if IOR 4 accepts the configuration.
-        """
+        """List the options that IOR 4 rejects although IOR 3 accepted them, each as a clause."""
         if self.random_offsets == 1 and self.block_size == self.transfer_size:
             return ["-z shuffles within a block, so IOR 4 needs blocks larger than a transfer"]
         return []

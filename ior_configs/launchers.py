@@ -60,22 +60,9 @@ class CommandLine:
 
 
 def split_command_line(text: str) -> CommandLine:
-    """Split a command line into the launcher's numbers and IOR's arguments.
+    """Split a command line such as ``mpiexec -n 32 -genv X Y ior -w -b 16m`` at the word ior.
 
-    Parameters
-    ----------
-    text : str
-        A command line such as ``mpiexec -n 32 -genv X Y ior -w -b 16m``.
-
-    Returns
-    -------
-    CommandLine
-        The parts; tasks and nodes are None if no known launcher gives them.
-
-    Raises
-    ------
-    InputError
-        If the quotes do not match, or no program is called ior.
+    Tasks and nodes are None if no known launcher gives them.
     """
     try:
         words = shlex.split(text)

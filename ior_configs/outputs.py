@@ -37,14 +37,7 @@ def reader(name: str) -> Callable[[Reader], Reader]:
 
 
 def sniff(text: str | Iterable[str]) -> str | None:
-    """Recognise the format of an output of IOR.
-
-    Returns
-    -------
-    {"ior-json", "ior-text", "ior-csv", "ior-rank-csv"} or None
-        The format of the first run; None for any other text. A text that is cut off still has its
-        format.
-    """
+    """Recognise the format of an output's first run, even if it is cut off; None for other text."""
     return next((run.file_format for run in printed_runs(_lines(text))), None)
 
 
@@ -64,25 +57,9 @@ def read_outputs(
     numbers, because the bytes of all ranks are added up, or if runs cannot be told apart. Runs with
     the same options are an error if their numbers of tasks are unknown, because they may differ.
 
-    Parameters
-    ----------
-    text : str or iterable of str
-        The whole output, or its lines, which are not held.
-    command : str, optional
-        The command line of the run, for values that are not in the output: the whole
-        configuration (CSV) or the number of tasks.
-    nodes : int, optional
-        The number of compute nodes, if it is known. IOR counts host names, which may be fewer.
-
-    Returns
-    -------
-    list of IorResult
-        The results in the order of the output, at least one.
-
-    Raises
-    ------
-    InputError
-        If the text is not a whole output of IOR, or has no usable result.
+    The lines of `text` are not held. `command` gives values that are not in the output: the whole
+    configuration (CSV) or the number of tasks. IOR counts host names, which may be fewer than the
+    compute nodes, so give `nodes` if the number is known.
     """
     try:
         given = None if command is None else IorConfig.from_command_line(command)

@@ -29,16 +29,9 @@ _ROW = re.compile(r"(?:write|read) +[0-9]")
 
 @dataclass(frozen=True)
 class PrintedRun:
-    """The lines that one run of IOR printed.
+    """The lines of one run, without a launcher's ranks in front; read them before the next run.
 
-    Attributes
-    ----------
-    file_format : str
-        The format, as `ior_configs.outputs.sniff` calls it.
-    lines : iterator of str
-        Its lines, without the ranks that a launcher puts in front; they must be read before the
-        next run. At most the last 1000 lines that stand before the first run, or between two
-        runs, belong to the next run.
+    At most the last 1000 lines before the first run, or between two runs, belong to the next run.
     """
 
     file_format: str
@@ -47,13 +40,7 @@ class PrintedRun:
 
 
 def printed_runs(lines: Iterable[str]) -> Iterator[PrintedRun]:
-    """Yield the runs in the lines of a text, without holding them; none if IOR did not print it.
-
-    Raises
-    ------
-    InputError
-        If runs wrote to the text at the same time, so that a result stands outside of its run.
-    """
+    """Yield the runs in a text, without holding them; an InputError if several runs are mixed."""
     texts = _Texts(lines)
     while run := texts.next_run():
         yield run

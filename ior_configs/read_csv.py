@@ -54,11 +54,10 @@ def read_csv(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
 
 @reader("ior-rank-csv")
 def read_rank_csv(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
-    """Read the CSV of ``-O saveRankPerformanceDetailsCSV=``.
+    """Read the CSV of ``-O saveRankPerformanceDetailsCSV=``; all ranks and their bytes are needed.
 
     The bandwidth is the bytes of all ranks over the time of the slowest rank, with opening and
-    closing. A file is rejected if ranks are missing, or if the bytes of a rank cannot be
-    computed.
+    closing.
     """
     asked = _needed(given)
     seen: Counter[str] = Counter()

@@ -48,11 +48,7 @@ _PARAMETERS: dict[str, tuple[str, type[Any]]] = {
 
 @reader("ior-json")
 def read_json(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
-    """Read all tests of one JSON document.
-
-    The configuration is read from each test's Parameters; values that are not there come from the
-    command line.
-    """
+    """Read all tests of a document; values missing in its Parameters are of the command line."""
     warnings: list[str] = []
     document = _load(_without_messages(lines, warnings))
     version = document.get("Version")

@@ -47,11 +47,10 @@ _TIME = ("total(s)", "totalTime")
 
 @reader("ior-text")
 def read_text(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
-    """Read all tests of one run.
+    """Read all tests of one run; all results of a test get the warnings above its table.
 
-    The configuration is read from each test's Options. IOR rounds large sizes there (``9.46 TiB``),
-    so a size is taken from the command line if IOR would print it the same way. All results of a
-    test get the warnings above its table.
+    IOR rounds large sizes in a test's Options (``9.46 TiB``), so a size is taken from the command
+    line if IOR would print it the same way.
     """
     version = None
     head, tests = _Test(), list[_Test]()
@@ -82,13 +81,7 @@ def read_text(lines: Iterable[str], given: IorConfig | None) -> list[IorResult]:
 class _Test:
     """The lines of a test, or above all tests: the fields and warnings, then the rows of its table.
 
-    Attributes
-    ----------
-    fields : dict of str to str
-        The values of ``name : value`` lines above the table, by the name in lower case; the last
-        of equal names counts.
-    columns : list of str
-        The columns of the table; empty above it.
+    `fields` has ``name : value`` lines above the table, names in lower case; the last of equals.
     """
 
     def __init__(self) -> None:

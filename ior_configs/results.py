@@ -33,16 +33,12 @@ class IorResult:
     repetition : int
         The number of the repetition, from 0.
     bandwidth_mib_s : float
-        All bytes over the time of the slowest process, in MiB/s; positive and finite.
-    bytes : int or None
-        Bytes that all processes moved; None if the output does not tell the exact number.
-    time_s : float or None
-        Seconds of the slowest process; None if IOR printed zero.
+        All bytes over the time of the slowest process; positive and finite.
+    bytes, time_s : int or None, float or None
+        Moved bytes, None without an exact number; seconds of the slowest process, None for zero.
     started : str or None
         The start in ISO 8601 without a zone, because IOR prints local time. It is the start of
         the operation if the output has it (``-v``), else of the test.
-    ior_version : str or None
-        A version such as ``4.1.0+dev``.
     stonewalled : bool
         Whether the run moved other bytes than the configuration asks for.
     warnings : tuple of str
@@ -67,19 +63,7 @@ class IorResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrintedRow:
-    """One line of results as IOR printed it, not checked yet.
-
-    Attributes
-    ----------
-    operation, repetition
-        See `IorResult`.
-    bandwidth, time : str
-        Bandwidth in MiB/s and time in seconds, with the printed digits.
-    bytes : int or None
-        Moved bytes, if the output has them.
-    started, warnings
-        See `IorResult`.
-    """
+    """A line of results as IOR printed it, with its digits, in MiB/s and seconds; not checked."""
 
     operation: str
     repetition: int
@@ -101,11 +85,10 @@ class Printed:
 def results_of(
     config: IorConfig, rows: Iterable[PrintedRow], *, version: str | None, command: str | None
 ) -> list[IorResult]:
-    """Check the rows of one test.
+    """Check the rows of one test, and warn in all results of each row that is left out.
 
-    A row whose bandwidth is not a positive finite number is left out: IOR moved nothing or
-    divided by a time of zero, and such a repetition must not enter a mean. The other results of
-    the test get a warning.
+    If the bandwidth of a row is not positive and finite, IOR moved nothing or divided by a time
+    of zero. Such a repetition must not enter a mean.
     """
     judged = [(row, read_number(row.bandwidth)) for row in rows]
     _check_one_run(config, [row for row, _ in judged])
@@ -201,8 +184,7 @@ def _product_bounds(bandwidth: Printed, time: Printed) -> tuple[float, float]:
 def _bytes_between(low: float, high: float, expected: int | None, transfer: int) -> int | None:
     """Compute the moved bytes from their bounds; None if several numbers are possible.
 
-    If the bytes that the configuration asks for lie between the bounds, these are taken.
-    Otherwise the only multiple of the transfer size between the bounds is taken.
+    The bytes that the configuration asks for are preferred to a multiple of the transfer size.
     """
     if expected is not None and low <= expected <= high:
         return expected

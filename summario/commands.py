@@ -32,10 +32,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 @dataclass(frozen=True)
 class PhaseListing:
-    """How one kind of phases is found and printed.
-
-    CSV and JSON are written while logs are read. The columns of a table need all phases.
-    """
+    """How one kind of phases is printed. Only a table needs all phases before its first line."""
 
     result_of: Callable[..., Extraction | TraceOfRun]
     to_text: Callable[[Iterable[Any]], str]
@@ -158,13 +155,7 @@ def phases(
 
 @dataclass
 class _Said:
-    """The errors and warnings of runs on standard error, and the facts that the end needs.
-
-    Attributes
-    ----------
-    without_trace : list of str
-        The names of the runs without a trace so far, if trace phases are wanted.
-    """
+    """Prints the errors and warnings of runs, and keeps the facts that the end needs."""
 
     start_of_line: str
     jobs: list[DarshanJob] = field(default_factory=list)
@@ -188,10 +179,7 @@ class _Said:
 
 
 def join_hint(jobs: Sequence[DarshanJob]) -> str | None:
-    """Tell how logs of one job can be joined; None if each log has a job of its own.
-
-    Copies of a log, which have the same times, do not count.
-    """
+    """Tell how logs of a job, without copies, can be joined; None if each log has its own job."""
     jobs = list(dict.fromkeys(jobs))
     for join in JOINS:
         run = max(runs_among(jobs, join), key=len, default=[])

@@ -1,8 +1,7 @@
 """Layouts of files on Lustre: over which servers (OSTs) the bytes of a file are spread.
 
-Version 1 of the module has one layout for a file, version 2 a list of components: each spreads the
-bytes of one extent. Both come out as one table. The formats are those of
-darshan-lustre-log-format.h of Darshan 3.0 to 3.4.5 (version 1) and from 3.4.6 on (version 2).
+A file has one layout in version 1 of the module (Darshan 3.0 to 3.4.5), and a list of components,
+each for the bytes of one extent, in version 2. The formats are in darshan-lustre-log-format.h.
 """
 
 from __future__ import annotations
@@ -41,34 +40,16 @@ Ints = NDArray[np.int64]
 class LustreComponents:
     """A table with a row for each component of each record, in the order of the log.
 
-    Attributes
-    ----------
-    file_id : ndarray of uint64
-        Darshan's record id.
-    rank : ndarray of int64
-        The process that opened the file; -1 if all opened it.
-    component : ndarray of int64
-        The number of the component in its record; the first is 0.
-    stripe_size_bytes, stripe_count : ndarray of int64
-        Bytes of a stripe, and the number of stripes before the first OST is used again. The count
-        is 0 for bytes on a metadata server.
-    extent_start, extent_end : ndarray of int64
-        The component has the bytes from start to end - 1; `END_OF_FILE` has no end.
-    pattern, flags, mirror_id : ndarray of int64
-        As Lustre has them; `NOT_RECORDED` in version 1.
-    pool : ndarray of int64
-        Index into `pools`.
-    first_ost : ndarray of int64
-        The index in `ost_ids` of the component's first OST; `stripe_count` OSTs belong to it.
-    osts, mdts, stripe_offset : ndarray of int64
-        OSTs and metadata servers of the file system, and the first OST of the file;
-        `NOT_RECORDED` in version 2.
-    ost_ids : ndarray of int64
-        The OSTs of all components, one after the other; -1 if Lustre did not tell.
-    pools : tuple of str
-        The names of OST pools; the empty name means none.
-    warnings : tuple of str
-        Sentences about records that are missing or left out.
+    `rank` is the process that opened the file, -1 if all did. `component` counts from 0 in a
+    record. `stripe_count` is the number of stripes before the first OST is used again; 0 for bytes
+    on a metadata server. A component has the bytes from `extent_start` to `extent_end` - 1;
+    `END_OF_FILE` has no end. `NOT_RECORDED` stands for `pattern`, `flags` and `mirror_id` in
+    version 1, and for `osts`, `mdts` (of the file system) and `stripe_offset` (the file's first
+    OST) in version 2.
+
+    `pool` is an index into `pools`, where an empty name means no OST pool. `first_ost` is the index
+    of the component's first OST in `ost_ids`, which has `stripe_count` OSTs of each component, -1
+    if Lustre did not tell.
     """
 
     file_id: NDArray[np.uint64]
@@ -109,22 +90,10 @@ _COLUMNS = tuple(
 class _Rows:
     """Components as the module has them, with a row for each.
 
-    Attributes
-    ----------
-    record : ndarray of int64
-        The number of the component's record.
-    ids : ndarray of int64, shape (rows, 2)
-        Record id and rank.
-    component : ndarray of int64
-        The number of the component in its record.
-    numbers : ndarray of int64, shape (rows, 7)
-        Stripe size, stripe count, pattern, flags, extent's start and end, mirror.
-    file_system : ndarray of int64, shape (rows, 3)
-        OSTs, metadata servers, first OST.
-    pool_words : ndarray, shape (rows, 2)
-        The name of the pool, in the byte order of the log.
-    ost_word, end_word : ndarray of int64
-        The word of the component's first OST, and the end of its record.
+    Columns: `ids` has record id and rank; `numbers` stripe size, stripe count, pattern, flags,
+    extent's start and end, mirror; `file_system` OSTs, metadata servers, first OST; `pool_words`
+    the pool's name, in the byte order of the log. `ost_word` is the word of the first OST, and
+    `end_word` the end of the record.
     """
 
     record: Ints
@@ -140,8 +109,8 @@ class _Rows:
 def lustre_components_of(log: DarshanLog) -> LustreComponents:
     """Decode the layouts of files on Lustre.
 
-    Damage never raises an error, because the layouts are no part of the I/O itself: records behind
-    a break of the data, and records with impossible numbers, are left out with a warning.
+    Damage is a warning, never an error, because the layouts are no part of the I/O itself: records
+    behind a break of the data, and records with impossible numbers, are left out.
     """
     version = log.header.module_versions.get(_MODULE, _NEWEST_VERSION)
     data, warnings = log.traces.get(_MODULE, b""), []
@@ -177,17 +146,7 @@ def lustre_components_of(log: DarshanLog) -> LustreComponents:
 
 
 def _record_positions(data: bytes, byte_order: str, version: int) -> tuple[array[int], int, int]:
-    """Find where each whole record with a layout begins, in bytes.
-
-    Returns
-    -------
-    positions : array of int
-        Where the records with stripes or components begin. Others have no layout.
-    records : int
-        The number of all records.
-    end : int
-        Where the last record ends.
-    """
+    """Find the bytes where records with a layout begin; count all records; find their end."""
     # The last two words of a head have the numbers of components (version 2) and of stripes.
     counts_at = struct.Struct(f"{byte_order}2q").unpack_from
     head_bytes = 8 * (_HEAD_WORDS_1 if version == 1 else _HEAD_WORDS_2)

@@ -16,17 +16,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ServerBytes:
-    """A table with a row for each OST that a segment touches, by segment and OST.
-
-    Attributes
-    ----------
-    segment : ndarray of int64
-        The index of the segment.
-    ost : ndarray of int64
-        The OST; -1 if the log does not tell.
-    bytes : ndarray of int64
-        The bytes of the segment on this OST, at least 1.
-    """
+    """The bytes (at least 1) of each segment on each OST that it touches; OST -1 is not known."""
 
     segment: Ints
     ost: Ints
@@ -43,16 +33,8 @@ def bytes_of_servers(
     component. Of mirrored files only the first mirror counts. Bytes outside the components, on a
     metadata server or of a file without a layout are on no OST.
 
-    Parameters
-    ----------
-    file_id, offset, length : ndarray, shape (segments,)
-        The segments. The answer has up to `stripe_count` rows for each, so millions of segments
-        of files with thousands of stripes belong in several calls.
-
-    Returns
-    -------
-    ServerBytes
-        The bytes on each OST.
+    The result has up to `stripe_count` rows for each segment, so millions of segments of files with
+    thousands of stripes belong in several calls.
     """
     layout = first_mirrors(components)
     segment, row = _pairs(layout.file_id, file_id)
@@ -69,8 +51,7 @@ def bytes_of_servers(
 def first_mirrors(components: LustreComponents) -> LustreComponents:
     """Keep one record of each file, and of its components the first mirror; sort by file.
 
-    Processes that opened a file at different times may have seen more or fewer components, so the
-    record with most components counts.
+    The record with most components counts: processes that open a file later may see more of them.
     """
     first = np.flatnonzero(components.component == 0)
     count = np.diff(np.append(first, len(components)))

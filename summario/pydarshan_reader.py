@@ -25,10 +25,9 @@ _MAX_MEMORY_BYTES = 4 * MAX_BYTES
 
 
 def read_with_pydarshan(source: Source) -> DarshanLog:
-    """Read a log with PyDarshan.
+    """Read a log with PyDarshan; call this only in a process of its own.
 
-    Its library may crash on a damaged log. It may also read without end, so a signal ends this
-    process after 5 minutes. Call this only in a process of its own.
+    A damaged log may crash the library or never end, so a signal ends the process after 5 minutes.
     """
     pydarshan = import_pydarshan("this reader")
     with _file_of(source) as path, _limited(), _silent():

@@ -1,7 +1,4 @@
-"""The time that a phase took, from the first open of its files to their last close.
-
-Times longer than the time distance in which nothing happens are left out.
-"""
+"""The time from a phase's first open to its last close, without pauses over the time distance."""
 
 from __future__ import annotations
 
@@ -20,15 +17,10 @@ _CLOSE_ENOUGH = 0.05
 
 
 def within_bins(pieces: FilePhases, windows: Windows, window: Ints) -> FilePhases:
-    """Estimate when the pieces of a row moved bytes in the first and the last bin of their windows.
+    """Estimate when pieces moved bytes in the first and last bin of their windows (`window`).
 
     A piece of one or two bins takes as long as its share of the row's calls, because the bins do
     not tell how long it took.
-
-    Parameters
-    ----------
-    window : ndarray of int64
-        The window of each piece.
     """
     from_bin, until_bin = pieces.start == windows.starts[window], pieces.end == windows.ends[window]
     begin, end = windows.moved_from[window], windows.moved_until[window]
@@ -70,14 +62,8 @@ def elapsed_times(
     counts as far as the calls of a file take longer than the rest: fsync, and slow opens.
 
     The time is not known if the log does not show pauses, and more than `time_distance` and 5 % of
-    the group's time are neither reads, writes nor metadata calls of the slowest process.
-
-    Parameters
-    ----------
-    group : ndarray of int64
-        The number of each row's group.
-    slowest : ndarray of float64
-        The time of the slowest process of each group in calls, in seconds.
+    the group's time are neither reads, writes nor metadata calls of the slowest process, which
+    spent `slowest` seconds in calls.
     """
     order = np.argsort(group, kind="stable")
     [first] = changes(group[order]).nonzero()
@@ -98,8 +84,8 @@ def elapsed_times(
 def _outside(file_phases: FilePhases, begin: Floats, end: Floats) -> Floats:
     """How much longer than from `begin` to `end` the calls of each row take, in seconds.
 
-    The rest of them is in the times that were left out as pauses. If the log does not have the
-    close, it may be longer than these: fsync comes after the last write.
+    The rest is in the times that were left out as pauses. Without a close in the log it may be
+    longer than these: fsync comes after the last write.
     """
     more = np.maximum(file_phases.calls - (end - begin), 0)
     left_out = (begin - file_phases.first) + (file_phases.last - end)

@@ -33,15 +33,7 @@ from summario.runs.logs_of_run import Run, warned
 def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extraction:
     """Extract the I/O phases of a log, with warnings.
 
-    Parameters
-    ----------
-    log : DarshanLog
-        A log from `summario.reading.log.read_log`.
-
-    Raises
-    ------
-    InputError
-        If the settings need a trace and the log has none.
+    Settings that need a trace are an InputError if the log has none.
 
     References
     ----------
@@ -59,19 +51,9 @@ def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extract
 
 
 def extract_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Extraction:
-    """Extract the I/O phases of a run, which may have several logs; see `extract`.
+    """Extract the I/O phases of a run, with times from its earliest log's start; see `extract`.
 
-    Times count from the start of the earliest log. A file that processes of several logs used is
-    shared.
-
-    Examples
-    --------
-    >>> from summario.reading.log import read_log
-    >>> from summario.runs.logs_of_run import run_of
-    >>> path = "tests/summario/fixtures/programs/fork-workers-{}.darshan"
-    >>> logs = [read_log(path.format(number)) for number in range(4)]
-    >>> [(p.api, p.bytes, p.n_files) for p in extract_run(run_of(logs)).phases]
-    [('STDIO', 2, 1), ('POSIX', 3001000, 4)]
+    A file that processes of several logs used is shared.
     """
     whole = _phases(run, settings)
     found = without_small(whole.phases, settings.min_share)
@@ -137,10 +119,7 @@ def file_rows(run: Run, settings: ExtractionSettings = DEFAULTS) -> FilePhases:
 
 @dataclass(frozen=True)
 class _LogStreams:
-    """The streams of a log: all, and those of the chosen layer and files; None without any.
-
-    `lacking` are the apis of which records with impossible numbers are left out.
-    """
+    """A log's streams, None without any; of `lacking` apis, impossible records are left out."""
 
     log: DarshanLog
     system_files: NDArray[np.uint64]

@@ -1,7 +1,4 @@
-"""Step 3 of the extraction: merge the rows of files to phases.
-
-Source: Inria RR-9366, Appendix A.
-"""
+"""Step 3 of the extraction (Inria RR-9366, Appendix A): merge the rows of files to phases."""
 
 from __future__ import annotations
 
@@ -37,8 +34,7 @@ def merge_files(
 ) -> list[Phase]:
     """Step 3: merge rows of one kind that follow each other closely to one phase.
 
-    `streams` are all streams of the run, also of layers that are left out. `loads` are the bytes
-    of each process in each row, if a trace tells them.
+    `streams` also has layers that are left out; `loads` are by process and row, if a trace tells.
     """
     spatiality = spatialities(file_phases, threshold)
     kind = _kinds(file_phases, spatiality)
@@ -147,18 +143,9 @@ def _close_groups(
 class _Members:
     """The processes of all rows, and the distinct (group, log) and (group, log, rank).
 
-    Attributes
-    ----------
-    row : ndarray of int64
-        The row of each process.
-    process : ndarray of int64
-        For each process its (group, log, rank).
-    process_log, process_rank : ndarray of int64
-        The (group, log) of each (group, log, rank), and the rank.
-    common_row, common_log : ndarray of int64
-        The rows that stand for all processes of a log, and their (group, log).
-    log_group, log_index : ndarray of int64
-        The group and the log of each (group, log).
+    Each process has a `row` and its (group, log, rank), `process`. `process_log`, `common_log` are
+    (group, log) of each (group, log, rank), and of `common_row`, which stands for all processes of
+    a log. `log_group` and `log_index` are the group and the log of each (group, log).
     """
 
     groups: int
@@ -197,8 +184,7 @@ def _members(file_phases: FilePhases, group: Ints, *, has_several_logs: bool) ->
 def _slowest_process(members: _Members, times: Floats) -> Floats:
     """Compute the longest time of a process in each group, from the times of the rows.
 
-    A process uses its files one after the other, so their times add up. Different processes work
-    in parallel, so the longest time counts.
+    A process uses its files in turn, so their times add up; processes work in parallel.
     """
     logs = len(members.log_group)
     common = np.bincount(members.common_log, times[members.common_row], minlength=logs)

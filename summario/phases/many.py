@@ -36,16 +36,9 @@ Reader: TypeAlias = Callable[[Source], DarshanLog]
 class FromRun(Generic[Result]):
     """A value that was computed from a run.
 
-    Attributes
-    ----------
-    name : str
-        The path of its first log, and how many more there are.
-    result : Result or None
-        The result from all logs that can be used; None without one.
-    jobs : tuple of DarshanJob
-        The job records of these logs, as far as `runs_among` needs them.
-    errors : tuple of IoncastError
-        The reason why a log cannot be used, for each such log.
+    `name` is the path of its first log, and how many more there are. `result` is None without a log
+    that can be used. `jobs` are the job records of such logs, as far as `runs_among` needs them.
+    `errors` has the reason for each log that cannot be used.
     """
 
     name: str
@@ -55,19 +48,10 @@ class FromRun(Generic[Result]):
 
 
 def find_runs(sources: Sequence[Source | IoncastError], join: Join | None) -> list[Logs]:
-    """Group logs by run, in the order of their first logs.
+    """Group logs by run (see `runs_among`), in the order of their first logs.
 
-    Parameters
-    ----------
-    sources : sequence of Source or IoncastError
-        The logs; an error is in the place of logs that were not found.
-    join : str, optional
-        The rule for logs of one run, see `runs_among`; without it each log is a run.
-
-    Returns
-    -------
-    list of (tuple of Source) or IoncastError
-        The logs of each run; a log without a readable job record is a run of its own.
+    Without `join` each log is a run, and always a log without a readable job record. An error is in
+    the place of logs that were not found.
     """
     if join is None:
         return [each if isinstance(each, IoncastError) else (each,) for each in sources]
@@ -91,18 +75,7 @@ def extract_all(
     settings: ExtractionSettings = DEFAULTS,
     modules: Collection[str] = PHASE_MODULES,
 ) -> Iterator[FromRun[Extraction]]:
-    """Extract the phases of runs, in processes on all cores if there are many.
-
-    Parameters
-    ----------
-    runs : sequence of (tuple of Source) or IoncastError
-        The logs of each run, as `find_runs` returns them.
-
-    Yields
-    ------
-    FromRun of Extraction
-        The phases of each run, in the order of the runs.
-    """
+    """Extract the phases of runs of `find_runs`, in their order; many runs on all cores."""
     return from_all(runs, partial(extract_run, settings=settings), modules)
 
 

@@ -1,7 +1,4 @@
-"""Step 2 of the extraction: merge ranks to one row per (file, api, operation).
-
-Source: Inria RR-9366, Appendix A.
-"""
+"""Step 2 of the extraction (Inria RR-9366, Appendix A): a row per (file, api, operation)."""
 
 from __future__ import annotations
 
@@ -20,12 +17,10 @@ from summario.phases.streams import MOST, Floats, Indices, Ints, Streams, change
 class FilePhases:
     """A table with a row for each (file, api, operation), or for each piece between two pauses.
 
+    Times are in seconds, those without another meaning since the run's start.
+
     Attributes
     ----------
-    api, operation : ndarray of int8
-        Indices into `APIS` and `OPERATIONS`.
-    file_id : ndarray of uint64
-        Darshan's record id.
     shared : ndarray of bool
         Whether more than one process used the file.
     processes, bytes, requests : ndarray of int64
@@ -38,22 +33,17 @@ class FilePhases:
         counts the others as sequential.
     consecutive, sequential, collective : ndarray of int64
         Order counters. A piece has the counters of its whole record.
-    partial : ndarray of bool
-        Whether records that belong to the row may be missing in the log.
-    start, end, time, metadata : ndarray of float64
-        Earliest start, latest end, longest I/O time and longest metadata time, in seconds.
+    partial, shown : ndarray of bool
+        Whether records of the row may be missing in the log; whether it shows all the row's pauses.
+    start, end, time, metadata, calls : ndarray of float64
+        Earliest start, latest end, and the longest I/O time, metadata time, and time in calls (see
+        `summario.phases.opens.call_times`) of a process.
     first, moved_from, moved_until, last : ndarray of float64
-        First open or access, first and last access, and last access or close, in seconds.
-    calls : ndarray of float64
-        The longest time of a process in calls, in seconds (see `summario.phases.opens.call_times`).
-    shown : ndarray of bool
-        Whether the log shows all pauses in the row.
+        First open or access, first and last access, and last access or close.
     member_row, member_log, member_rank : ndarray of int64
         Each rank of each row, with the index of its log; -1 stands for all ranks of the log.
-    part_row, part_requests, part_bytes : ndarray of int64
+    part_row, part_requests, part_bytes, part_size : ndarray of int64 (part_size: float64)
         The requests of each row by size. The bytes of a row's parts add up to the row's bytes.
-    part_size : ndarray of float64
-        The size of a request in each part, in bytes.
     """
 
     api: Indices
@@ -93,13 +83,7 @@ class FilePhases:
 
 
 def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
-    """Step 2: merge at least one stream to one row per (file, api, operation).
-
-    Parameters
-    ----------
-    nprocs : ndarray of int64
-        The number of processes of each log of the run.
-    """
+    """Step 2: merge streams to one row per (file, api, operation); `nprocs` are for each log."""
     has_several_logs = len(nprocs) > 1
     by = (streams.rank, *((streams.log,) if has_several_logs else ()))
     order = np.lexsort((*by, streams.file_id, streams.operation, streams.api))
@@ -162,7 +146,7 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
 def _at_beginning(streams: Streams, first: Ints) -> Ints:
     """Count the requests at the beginning of each row's file, at most.
 
-    If all requests have one size, none but repeated ones are at the same place.
+    If all requests have one size, only repeated ones are at the same place.
     """
     size = streams.sizes[:, 0]
     alike = (streams.counts[:, 0] == streams.requests) & (size * streams.requests == streams.bytes)
@@ -273,11 +257,10 @@ def repeat_row(row: FilePhases, count: int) -> FilePhases:
 def _parts(
     streams: Streams, row: Ints, is_counted: NDArray[np.bool_]
 ) -> tuple[Ints, Floats, Ints, Ints]:
-    """Split the requests of each stream by size.
+    """Split the requests of each stream by size; rows without counted requests have no parts.
 
     Darshan counts the four most common sizes. All other requests become one part of their mean
-    size. If counters contradict each other, all requests become one part. Rows whose requests are
-    not counted have no parts.
+    size. If counters contradict each other, all requests become one part.
     """
     stream, slot = np.nonzero(streams.counts)
     counts, sizes = streams.counts[stream, slot], streams.sizes[stream, slot]

@@ -1,7 +1,6 @@
 """The time that processes spend in metadata calls: open, close, stat, seek and others.
 
-Darshan counts it for each file, of reads and writes together. It does not contain fsync, which
-Darshan counts as a write.
+Darshan counts it for each file, of reads and writes together, without fsync, which is a write.
 """
 
 from __future__ import annotations
@@ -21,12 +20,9 @@ def metadata_times(
 ) -> Floats:
     """Compute each record's metadata time that belongs to one operation, in seconds of a process.
 
-    A file that was read and written divides it in proportion to the I/O times of both. So both
-    have the same ratio of metadata time to I/O time.
-
-    MPI_File_open and MPI_File_close wait for the other processes, and POSIX seeks during a write
-    are part of the MPI-IO write. So a file has the smaller one of its metadata times in MPI-IO
-    and in POSIX.
+    Reads and writes of a file divide its metadata time in proportion to their I/O times. A file has
+    the smaller of its times in MPI-IO and in POSIX: MPI_File_open and MPI_File_close wait for other
+    processes, and POSIX seeks during a write are part of the MPI-IO write.
     """
     if not len(records.words):
         return np.zeros(0)

@@ -1,7 +1,6 @@
 """When files are opened and closed around their reads and writes, and how long the calls take.
 
-Darshan counts opens and closes of a file for reads and writes together, and only the first and the
-last of each.
+Darshan counts opens and closes for reads and writes together, and only the first and last ones.
 """
 
 from __future__ import annotations
@@ -19,23 +18,15 @@ Floats = NDArray[np.float64]
 def opens_and_closes(
     records: Records, api: str, operation: str, below: Records | None
 ) -> tuple[Floats, Floats]:
-    """Compute how long before its first access a file was opened, and closed after its last.
+    """Compute seconds from each record's open to its first access, and from the last to the close.
 
     Of a file that is also read, the first open and the first close may belong to the write, the
     last ones to the read. The operation that comes first has the first open; the other one has the
     last open if that comes after the first access of both. Closes likewise.
 
-    Parameters
-    ----------
-    below : Records, optional
-        The log's POSIX records, if `api` calls POSIX. Their last opens and their closes count,
-        because MPI_File_close waits for the other processes.
-
-    Returns
-    -------
-    before, after : ndarray of float64
-        Seconds for each record; 0 if the log does not tell. `after` is NaN if the log lacks the
-        end of the last access.
+    If `api` calls POSIX, `below` has the POSIX records. Their last opens and their closes count,
+    because MPI_File_close waits for the other processes. A time is 0 if the log does not tell, and
+    NaN after the last access if the log lacks its end.
     """
     start, end = _times(records, api, operation.upper())
     other_start, other_end = _times(records, api, "WRITE" if operation == "read" else "READ")
@@ -64,10 +55,7 @@ def opens_and_closes(
 
 
 def _times(records: Records, api: str, call: str) -> list[Floats]:
-    """Read the start of the first call and the end of the last one; 0 if the log has neither.
-
-    The start of the first close and the end of the last open are missing in old versions.
-    """
+    """The start of the first call and the end of the last one; 0 in logs that have neither."""
     names = [f"{api}_F_{call}_{side}_TIMESTAMP" for side in ("START", "END")]
     return [
         records.real(name) if name in records.columns else np.zeros(len(records.words))
@@ -92,17 +80,10 @@ def _of_files(records: Records, api: str, below: Records | None) -> list[Floats]
 
 
 def call_times(records: Records, api: str, share: Floats, time: Floats, metadata: Floats) -> Floats:
-    """Compute how long the slowest process of each record was in calls, at least.
+    """Compute how many seconds the slowest process of each record was in calls, at least.
 
-    A record that is reduced over all ranks has the time of the slowest one. With MPI-IO this
-    contains waiting for other processes, so the mean I/O time counts.
-
-    Parameters
-    ----------
-    share : ndarray of float64
-        The share of the operation in times of reads and writes together.
-    time, metadata : ndarray of float64
-        I/O time and metadata time of the operation, in seconds.
+    A record that is reduced over all ranks has the time of the slowest one, in which `share` is
+    the operation's. With MPI-IO it contains waiting for others, so the mean I/O time counts.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         calls = time + np.where((metadata >= 0) & (metadata < LONGEST_SECONDS), metadata, 0.0)

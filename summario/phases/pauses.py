@@ -1,8 +1,7 @@
 """Step 5 of the extraction: split records at pauses that only Darshan's traces show.
 
-A file that is used again and again has one record with the first start and the last end. If the
-log has DXT segments or a HEATMAP, which is a histogram of bytes over time, such a record is split
-at each pause: a time longer than the time distance in which no rank moved bytes.
+A file that is used again and again has one record. If the log has DXT segments or a HEATMAP (bytes
+over time), the record is split where no rank moved bytes for longer than the time distance.
 """
 
 from __future__ import annotations
@@ -45,10 +44,9 @@ class SplitRows:
 def split_at_pauses(
     file_phases: FilePhases, run: Run, streams: Streams, time_distance: float
 ) -> SplitRows:
-    """Split rows at pauses of more than `time_distance` seconds.
+    """Split rows at pauses of more than `time_distance` seconds, exactly if DXT has all requests.
 
-    If DXT has all requests of a file, the split is exact. Otherwise the requests of a row are
-    shared out by the bytes that the HEATMAP counted before and after each pause.
+    Otherwise a row's requests are divided by the HEATMAP's bytes before and after each pause.
     """
     is_long = file_phases.end - file_phases.start > time_distance
     file_phases = replace(file_phases, shown=~is_long)
@@ -223,10 +221,7 @@ def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
 
 
 def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> FilePhases:
-    """Copy a row for each window and share out its requests.
-
-    `start`, `end` and `share` have an entry for each window; the shares add up to 1.
-    """
+    """Copy a row for each window, with its `share` of the requests; the shares add up to 1."""
     until = np.append(0, np.cumsum(share))
     until[-1] = 1
     requests_until = np.rint(np.outer(until, row.part_requests)).astype(np.int64)

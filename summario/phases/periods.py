@@ -20,16 +20,9 @@ _TOLERANCE = 0.1
 
 @dataclass(frozen=True)
 class Period:
-    """Phases of a run that repeat.
+    """Phases of a run (at least three places in the list of phases) that repeat.
 
-    Attributes
-    ----------
-    phases : tuple of int
-        Their places in the list of phases, at least three.
-    seconds : float
-        The period: the median time from the start of one phase to the start of the next.
-    pause_seconds : float
-        The median time from the end of one phase to the start of the next.
+    `seconds` is the median time from start to start, `pause_seconds` from an end to the next start.
     """
 
     phases: tuple[int, ...]
@@ -41,13 +34,8 @@ def find_periods(phases: Sequence[Phase]) -> list[Period]:
     """Find the phases of each run that repeat, in the order of their first phases.
 
     Phases repeat if at least three do the same I/O (kind, processes, files, and requests of each
-    size) and the pauses between them are equal, or the times between their starts.
-
-    Parameters
-    ----------
-    phases : sequence of Phase
-        Phases of one log or of several, in any order. Phases of different logs never repeat
-        each other.
+    size) and the pauses between them are equal, or the times between their starts. Phases of
+    different logs never repeat each other.
     """
     same: dict[Phase, list[int]] = {}
     for place in sorted(range(len(phases)), key=lambda place: phases[place].start_seconds):

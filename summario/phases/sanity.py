@@ -25,18 +25,11 @@ _MPIIO, _POSIX = APIS.index("MPIIO"), APIS.index("POSIX")
 
 @dataclass(frozen=True)
 class SoundStreams:
-    """Streams without impossible records.
+    """Streams without impossible records; an impossible metadata time is NaN, unknown.
 
-    Attributes
-    ----------
-    streams : Streams
-        The streams of all files and layers that are left; none ends before its start. Streams of
-        files with missing records are marked as partial. An impossible metadata time is NaN,
-        unknown.
-    replaced : ndarray of uint64
-        The files whose POSIX streams take the place of their MPI-IO streams.
-    warnings : tuple of str
-        A sentence for files that were replaced, and one for records that were left out.
+    `streams` has all files and layers that are left, marked as partial in files with missing
+    records; none ends before its start. POSIX streams take the place of the MPI-IO streams of the
+    files in `replaced`.
     """
 
     streams: Streams
@@ -50,22 +43,11 @@ class SoundStreams:
 def sound_streams(
     streams: Streams, system_files: NDArray[np.uint64], layer: str, where: str
 ) -> SoundStreams:
-    """Leave out impossible records, and choose the layer of each file.
+    """Leave out impossible records, and choose the layer of each file (see `select_layer`).
 
     If one of a file's MPI-IO records is impossible, all of them are left out, and its POSIX records
     count instead: every MPI-IO call reaches POSIX. Otherwise only the impossible record is missing.
-
-    Parameters
-    ----------
-    system_files : ndarray of uint64
-        The record ids of files that do not count.
-    layer : str
-        The layer to choose (see `select_layer`).
-
-    Raises
-    ------
-    DamagedLogError
-        When at least half of the bytes of the chosen layer would be missing.
+    If at least half of the bytes of the chosen layer would be missing, a DamagedLogError says so.
     """
     impossible = ~_possible(streams)
     is_system = is_among(streams.file_id, system_files)

@@ -28,8 +28,8 @@ class ExtractionSettings:
     min_share : float
         Phases with a smaller share of the bytes are left out.
     phases : str
-        One of `SOURCES`: what tells the order and the sizes of requests, the counters or the DXT
-        trace. Only a trace tells how the bytes lie over processes and compute nodes.
+        One of `SOURCES`: whether the counters or the DXT trace tell the order and the sizes of
+        requests. Only a trace tells how the bytes lie over processes and compute nodes.
     """
 
     threshold: float = 0.2

@@ -25,11 +25,7 @@ def stream_json(batches: Iterable[Iterable[Record]]) -> Iterator[str]:
 
 
 def stream_csv(columns: Sequence[str], batches: Iterable[Iterable[Record]]) -> Iterator[str]:
-    """Yield CSV in pieces: the header, then one for each batch of records.
-
-    Texts may come from a hostile log: control characters are written as Python does, and a text
-    that a spreadsheet would run as a formula gets an apostrophe before it.
-    """
+    """Yield CSV in pieces, the header and each batch; a hostile log's texts become harmless."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()

@@ -1,7 +1,4 @@
-"""Step 1 of the extraction: read each (file, api, operation, rank) with its counters.
-
-Source: Inria RR-9366, Appendix A; Darshan's documentation explains the counters.
-"""
+"""Step 1 of the extraction (Inria RR-9366, Appendix A): each (file, api, operation, rank)."""
 
 from __future__ import annotations
 
@@ -40,16 +37,8 @@ class Streams:
 
     Attributes
     ----------
-    api, operation : ndarray of int8
-        Indices into `APIS` and `OPERATIONS`.
-    file_id : ndarray of uint64
-        Darshan's record id.
-    log : ndarray of int64
-        The index of the log, in a run of several logs.
-    rank : ndarray of int64
-        The rank in its log; -1 if Darshan reduced the records of all ranks to one.
-    processes : ndarray of int64
-        The number of ranks in the row: 1, or all ranks of the log.
+    rank, processes : ndarray of int64
+        The rank in its log and 1, or -1 and all ranks if Darshan reduced their records to one.
     bytes, requests, consecutive, sequential, collective : ndarray of int64
         Counters of the operation.
     unordered : ndarray of int64
@@ -65,8 +54,7 @@ class Streams:
         Seconds from the open to the first access and from the last access to the close, and
         seconds in calls (see `summario.phases.opens`).
     sizes, counts : ndarray of int64, shape (rows, 4)
-        The most common request sizes in bytes, and the number of requests of this operation
-        with each size.
+        The most common request sizes in bytes, with this operation's number of requests.
     """
 
     api: Indices
@@ -139,10 +127,7 @@ def concatenate(tables: list[Streams]) -> Streams:
 def streams_of(
     records: Records, api: str, operation: str, nprocs: int, below: Records | None = None
 ) -> Streams | None:
-    """Read the rows of one module and operation, which may have impossible numbers.
-
-    Without any such request there is no table.
-    """
+    """Read the rows of one module and operation, also impossible numbers; None without requests."""
     requests, collective = requests_of(records, api, operation)
     moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
     used = (requests != 0) | (moved != 0)
@@ -210,16 +195,7 @@ def first_accesses(
     """Count the requests of each record that can be neither consecutive nor sequential, at most.
 
     Darshan forgets where the last request ended when a file is opened or closed, so the first
-    request after each open is one of them.
-
-    Parameters
-    ----------
-    records : Records
-        Records of the module of `api`.
-    api, operation : str
-        One of `APIS`, of which only POSIX counts opens that way, and one of `OPERATIONS`.
-    requests, processes : ndarray of int64
-        The requests of one operation, and the processes, of each record.
+    request after each open is one of them. Only POSIX counts opens that way.
     """
     if api == "POSIX":
         other = requests_of(records, api, "write" if operation == "read" else "read")[0]

@@ -142,10 +142,7 @@ def _row(phase: Phase) -> dict[str, Any]:
 
 
 def to_text(phases: Iterable[Phase]) -> str:
-    """Write phases as a table for people, and say which repeat.
-
-    The table names the logs if there are several.
-    """
+    """Write phases as a table for people, with the logs if there are several, and repetitions."""
     phases = list(phases)
     several = len({phase.log for phase in phases}) > 1
     mostly_metadata = any(phase.is_mostly_metadata for phase in phases)
@@ -199,13 +196,7 @@ def _seconds(time: float | None) -> str:
 
 
 def read_csv(path: str | Path) -> list[Phase]:
-    """Read phases from CSV, ours or SummarIO's with thirteen columns.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be used; the error names the line and the column.
-    """
+    """Read phases from CSV, ours or SummarIO's with 13 columns; errors name line and column."""
     where = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -237,13 +228,7 @@ def read_csv(path: str | Path) -> list[Phase]:
 
 
 def from_record(record: Mapping[str, Any]) -> Phase:
-    """Read a record that `to_record` may have written; nothing in it is trusted.
-
-    Raises
-    ------
-    InputError
-        For a record that cannot be used.
-    """
+    """Read a record that `to_record` may have written, or raise InputError: nothing is trusted."""
     try:
         job = integral(record["job"])
         if not isinstance(job, int | str):

@@ -16,13 +16,7 @@ _DEVIATIONS = 3
 
 @dataclass(frozen=True)
 class Part:
-    """The requests of one size in a phase.
-
-    Attributes
-    ----------
-    bytes : int
-        The bytes of all requests together.
-    """
+    """The requests of one size in a phase; `bytes` is for all of them together."""
 
     requests: int
     bytes: int
@@ -38,20 +32,17 @@ class Phase:
     """I/O of one kind: one operation, api, spatiality and file access.
 
     Times are seconds since the job's start. `io_time_seconds` is the time that the slowest
-    process spent in I/O calls; it is at most the phase's duration.
+    process spent in I/O calls; it is at most the phase's duration. None means not known, except
+    for `rank`.
 
     Attributes
     ----------
     job : int or str
         Darshan's job id, or the job's name in a table.
-    start_seconds, end_seconds : float
-        First and last moment of I/O.
     rank : int or None
         The rank of the process, if only one took part.
-    processes : int
-        The number of processes that took part.
-    nprocs : int or None
-        The number of the job's processes; None if the source does not tell.
+    processes, nprocs : int, int or None
+        The processes that took part, and all processes of the job.
     bytes, requests : int
         The moved bytes, and the number of read or write calls; 0 if the source does not tell.
     spatiality : str
@@ -67,31 +58,27 @@ class Phase:
         Whether the log lacks records of this api or of these files.
     metadata_seconds : float or None
         The longest time of a process in metadata calls (open, close, stat, seek and others) of
-        the phase's files; None if the source does not tell.
+        the phase's files.
     fsync : str or None
-        Whether the processes call fsync: "none", once at the "end", or after "each" request; None
-        if it is not known. A read has "none".
+        Whether the processes call fsync: "none", once at the "end", or after "each" request. A read
+        has "none".
     order : str or None
-        The order of the requests: "contiguous", "sequential" or "random"; None if it is not known.
+        The order of the requests: "contiguous", "sequential" or "random".
         With POSIX and STDIO it is the spatiality, but a "random" one is not known if many requests
         follow one another: there are two orders, or blocks of requests in random order. A
         collective phase is "contiguous" if each process has a block of the file, and "sequential"
         if the processes' requests interleave.
     block_requests : float or None
-        The mean number of requests of a process that follow one another in a file (a block); None
-        if it is not known.
-    aggregators : int or None
-        The number of processes that a collective phase used for POSIX; None if it is not known.
-    amplification : float or None
-        The bytes that a collective phase moved in POSIX, per byte that it asked for; None if it is
-        not known.
+        The mean number of requests of a process that follow one another in a file (a block).
+    aggregators, amplification : int or None, float or None
+        Of a collective phase: the processes that called POSIX, and the bytes that they moved there,
+        per byte that the phase asked for.
     elapsed_seconds : float or None
         The time from the first open or access of the phase's files to their last access or close,
-        without longer pauses; None if it is not known.
-    largest_process_bytes, largest_node_bytes : int or None
-        The bytes of the process, and of the compute node, that moves most; None if no trace tells.
-    nodes : int or None
-        The number of compute nodes that took part, by their host names; None if no trace tells.
+        without longer pauses.
+    largest_process_bytes, largest_node_bytes, nodes : int or None
+        By a trace: the bytes of the process, and of the compute node, that moves most, and the
+        number of compute nodes that took part, by their host names.
     """
 
     job: int | str
@@ -162,16 +149,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class Extraction:
-    """The phases of a job.
+    """The phases of a job, and warnings about data that they lack.
 
-    Attributes
-    ----------
-    warnings : tuple of str
-        Sentences about data that they lack.
-    nodes : NodeCount or None
-        The number of compute nodes that the source names; None if it names none.
-    job : int or str or None
-        The job's id in the log, which a log without phases has too; None if the source is a CSV.
+    `nodes` is None if the source names no compute nodes, `job` if the source is a CSV; a log
+    without phases has its job's id too.
     """
 
     phases: tuple[Phase, ...]

@@ -35,13 +35,7 @@ def why_no_phases(
     system_files: NDArray[np.uint64],
     settings: ExtractionSettings,
 ) -> tuple[str, ...]:
-    """Say why no phase is left of a log, in sentences for people.
-
-    Parameters
-    ----------
-    system_files : ndarray of uint64
-        The record ids of files that are left out; empty if system files count.
-    """
+    """Say why no phase is left of a log; `system_files` is empty if the system's files count."""
     ids = np.zeros(0, np.uint64) if streams is None else streams.file_id
     of_system = is_among(ids, system_files)
     if streams is not None and not of_system.all():

@@ -18,13 +18,8 @@ _BIN_ROUNDING_SECONDS = 1e-6
 class Bins:
     """The bins of heat maps in which bytes moved, from the beginning to the end of the heat maps.
 
-    Attributes
-    ----------
-    start, end : ndarray of float64, shape (bins,)
-        Seconds since the run's start, by start.
-    moved : ndarray of int64, shape (bins,)
-        Bytes moved in the bin, not 0. The first and the last bin have no length and no bytes:
-        they are the beginning and the end of the heat maps.
+    They are in the order of `start`, in seconds since the run's start. The first and the last bin
+    have no length and no bytes (`moved`): they are the beginning and the end of the heat maps.
     """
 
     start: Floats
@@ -35,17 +30,11 @@ class Bins:
 
 @dataclass(frozen=True)
 class Windows:
-    """The windows of a heat map: the times between its pauses.
+    """The windows of a heat map: the times between its pauses, in seconds.
 
-    Attributes
-    ----------
-    starts, ends : ndarray of float64, shape (windows,)
-        Seconds; the first start and the last end are infinite.
-    moved_from, moved_until : ndarray of float64, shape (windows,)
-        Seconds; estimates of the first and the last moment in which bytes moved. The first bin of
-        a window is only used from a moment within it, the last one until such a moment.
-    moved : ndarray of float64, shape (windows,)
-        Moved bytes, without the bytes of files that were used in only one window.
+    The first start and the last end are infinite. `moved_from` and `moved_until` estimate when
+    bytes moved, because bytes may fill only a part of the first and the last bin of a window.
+    `moved` lacks the bytes of files that were used in only one window.
     """
 
     starts: Floats
@@ -90,13 +79,7 @@ def bins_of(heatmaps: Sequence[Heatmap | None], delays_seconds: Sequence[float])
 
 
 def windows_between(bins: Bins, time_distance: float) -> Windows | None:
-    """Find the windows between pauses, in which no log has bytes for longer than a time.
-
-    Returns
-    -------
-    Windows or None
-        The windows with the bytes of all files; None without a pause.
-    """
+    """Find the windows with the bytes of all files between long pauses; None without a pause."""
     first = first_after_pauses(bins.start, bins.end, time_distance + _BIN_ROUNDING_SECONDS)
     if len(first) == 1:
         return None

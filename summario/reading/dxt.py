@@ -1,8 +1,7 @@
 """The records of DXT, Darshan's trace of single requests: who traced which file on which host.
 
 A record has the file, the rank, the host, the number of writes and of reads, and then its
-requests. The layout is that of darshan-dxt-log-format.h. `summario.reading.operations` decodes the
-requests.
+requests, which `summario.reading.operations` decodes. Layout: darshan-dxt-log-format.h.
 """
 
 from __future__ import annotations
@@ -34,20 +33,9 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class DxtRecords:
-    """A table of the records of one DXT module.
+    """A table of the records of one DXT module; `writes` and `reads` are numbers of requests.
 
-    Attributes
-    ----------
-    file_id : ndarray of uint64
-        Darshan's record id.
-    rank : ndarray of int64
-        The process.
-    host : ndarray of int64
-        Index into the hosts of `read_dxt_module`.
-    writes, reads : ndarray of int64
-        The number of requests.
-    first_word : ndarray of int64
-        The index of the first word of the record's requests, in the words of the module.
+    `host` is an index into the hosts of `read_dxt_module`, `first_word` into the module's words.
     """
 
     file_id: NDArray[np.uint64]
@@ -64,18 +52,10 @@ class DxtRecords:
 
 @dataclass(frozen=True)
 class DxtModule:
-    """One DXT module: its records, and the words of their requests.
+    """One DXT module: its records, and the words of their requests in the byte order of the log.
 
-    Attributes
-    ----------
-    words : ndarray of int64, shape (words,)
-        The data of the module, in the byte order of the log.
-    request_words : int
-        Words of one request: offset, length, start, end, and from some version on a thread id.
-    has_offsets : bool
-        Whether offsets mean something. Version 1 of DXT_MPIIO did not know them.
-    warnings : tuple of str
-        Sentences about records that are missing or unusable.
+    A request has `request_words`: offset, length, start, end, and in newer versions a thread id.
+    Offsets mean nothing in version 1 of DXT_MPIIO, which did not know them.
     """
 
     records: DxtRecords
@@ -96,8 +76,8 @@ class DxtModule:
 def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModule:
     """Read the records of one module.
 
-    Damage never raises an error, because counters have the totals of all requests: records behind
-    a break of the data, and records of impossible ranks, are left out with a warning.
+    Damage is a warning, never an error, because counters have the totals of all requests: records
+    behind a break of the data, and records of impossible ranks, are left out.
     """
     module = DXT_MODULES[api]
     newest = NEWEST_VERSIONS[module]
@@ -144,8 +124,7 @@ def _record_positions(data: bytes, byte_order: str, request_bytes: int) -> tuple
     """Find where each whole record begins, and where the last one ends, in bytes.
 
     The counts of a record tell where the next one begins, so this is the only loop over records.
-    Darshan writes no record without requests. Such records are passed over, so that gigabytes of
-    zeros need no memory.
+    Records without requests, such as gigabytes of zeros, are passed over and need no memory.
     """
     counts_at = struct.Struct(f"{byte_order}2q").unpack_from
     positions = array("q")

@@ -7,10 +7,7 @@ from numpy.typing import NDArray
 
 
 def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Tell which ids are among the known ones.
-
-    `numpy.isin` would do the same, but loads masked arrays, which takes as long as to read a log.
-    """
+    """Tell which ids are known; `numpy.isin` loads masked arrays, as slow as reading a log."""
     if not len(known):
         return np.zeros(len(values), bool)
     known = np.sort(known)
@@ -27,16 +24,7 @@ def values_of_files(
     *,
     without: float = np.nan,
 ) -> NDArray[np.float64]:
-    """Combine the values of each wanted id.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (rows,)
-        The values.
-    ids : ndarray of uint64, shape (rows,)
-        The id of each value.
-    wanted : ndarray of uint64, shape (files,)
-        The ids to look up.
+    """Combine the values of each wanted id; `ids` has the id of each value.
 
     Examples
     --------

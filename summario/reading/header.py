@@ -1,9 +1,9 @@
 """The uncompressed header of a Darshan 3.x log: the map of its contents.
 
-The header maps each module to a compressed region of the file. In every log that Darshan or its
-converters write, these regions follow one another without gaps or overlaps up to the end of the
-file. So a truncated file or a damaged map is found before anything is decompressed. The layout is
-that of darshan-log-format.h of Darshan 3.0 to 3.5.
+The header maps each module to a compressed region. In every log that Darshan or its converters
+write, the regions follow one another without gaps or overlaps up to the end of the file. So a
+truncated file or a damaged map is found before anything is decompressed. The layout is that of
+darshan-log-format.h of Darshan 3.0 to 3.5.
 """
 
 from __future__ import annotations

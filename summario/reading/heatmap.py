@@ -1,7 +1,4 @@
-"""Darshan's HEATMAP: the bytes that each process moved in each bin of time.
-
-The layout is that of darshan-heatmap-log-format.h.
-"""
+"""Darshan's HEATMAP, by darshan-heatmap-log-format.h: each process' bytes in each bin of time."""
 
 from __future__ import annotations
 
@@ -26,17 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Heatmap:
-    """Bytes moved by one api and operation over time.
-
-    Attributes
-    ----------
-    bin_seconds : float
-        The width of a bin; the first bin starts with the job.
-    rank : ndarray of int64, shape (rows,)
-        The process of each row.
-    bytes : ndarray of int64, shape (rows, bins)
-        Bytes moved in each bin.
-    """
+    """Bytes by process (`rank`) and bin, from the job's start on, of one api and operation."""
 
     bin_seconds: float
     rank: Ints

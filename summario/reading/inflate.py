@@ -48,13 +48,7 @@ def plausible_bytes(compressed_bytes: int, max_bytes: int) -> int:
 
 
 def inflate(region: bytes, method: int, max_bytes: int) -> Iterator[bytes]:
-    """Decompress a region of a log.
-
-    Parameters
-    ----------
-    region : bytes
-        The compressed bytes. Each process that wrote to the region wrote one stream.
-    """
+    """Decompress a region of a log: one stream of each process that wrote to the region."""
     rest = memoryview(region)
     while rest:
         stream = _DECOMPRESSORS[method]()
@@ -85,7 +79,7 @@ def inflate_joined(region: bytes, method: int, max_bytes: int) -> bytes:
 def inflate_together(region: bytes, method: int, max_bytes: int) -> NDArray[np.uint8]:
     """Do the same as `inflate_joined`, faster if the contents are large.
 
-    To join large streams costs as much as to decompress them, because each has memory of its own.
+    Joining large streams costs as much as decompressing them, because each has memory of its own.
     Here they use the same memory one after the other.
     """
     # A process without records writes an empty stream.

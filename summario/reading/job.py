@@ -41,14 +41,10 @@ class DarshanJob:
 
 
 def parse_job(header: Header, region: bytes, where: str) -> DarshanJob:
-    """Decode the job record.
+    """Decode the job record from all bytes between the header and the next region.
 
-    Parameters
-    ----------
-    region : bytes
-        All bytes between the header and the next region, compressed. Some MPI-IO libraries
-        write zeros in front of the stream. Darshan's own reader stops there; this function
-        skips them.
+    Some MPI-IO libraries write zeros in front of the compressed stream. Darshan's own reader stops
+    there; this function skips them.
     """
     try:
         streams = list(inflate(region.lstrip(b"\0"), header.compression, _MAX_JOB_BYTES))

@@ -31,13 +31,7 @@ _COMMON = range(1, 5)
 
 @dataclass(frozen=True)
 class Layout:
-    """The words of a record behind its id and rank.
-
-    Attributes
-    ----------
-    leading : tuple of str
-        Names of the words before the counters, such as `FILE_ID`.
-    """
+    """A record's words behind id and rank; `leading` names those before counters (`FILE_ID`)."""
 
     counters: tuple[str, ...]
     leading: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Reading of a Darshan log to one array of records for each module.
 
-Everything is decompressed and decoded in this process, within a limit of bytes. The contents are
-compared with the header (see `summario.reading.header`), and the records with their module's
-layout and the job's ranks. So a damaged log is an error and never a shorter list.
+Everything is decompressed and decoded in this process, within a limit of bytes, and compared with
+the header, the layout of its module and the job's ranks. So a damaged log is an error and never a
+shorter list.
 """
 
 from __future__ import annotations
@@ -49,19 +49,11 @@ _Data = TypeVar("_Data")
 
 @dataclass(frozen=True)
 class DarshanLog:
-    """A Darshan log, read and checked.
+    """A Darshan log, read and checked, with sentences about partial and unreadable modules.
 
-    Attributes
-    ----------
-    records : dict of str to Records
-        The records by module, for the modules with counters that were read.
-    traces : dict of str to bytes
-        Raw data of all other modules that were read, such as HEATMAP and DXT; of APMPI only the
-        host names.
-    names : dict of int to str
-        The path of each record id; some ids have no path.
-    warnings : tuple of str
-        Sentences about partial and unreadable modules.
+    `records` has the modules with counters; `traces` raw data of all others that were read, such as
+    HEATMAP and DXT, but of APMPI only the host names. `names` has paths by record id; some ids have
+    no path.
     """
 
     path: str
@@ -76,16 +68,10 @@ class DarshanLog:
 def read_log(
     path: str | Path, max_bytes: int = MAX_BYTES, modules: Collection[str] = PHASE_MODULES
 ) -> DarshanLog:
-    """Read a Darshan 3.x log.
+    """Read a Darshan 3.x log of at most `max_bytes`, compressed or not.
 
-    Parameters
-    ----------
-    max_bytes : int
-        The most bytes that the log may hold, compressed or not.
-    modules : collection of str
-        The modules to read, those that phases need by default. A module that the log does not
-        have is left out. One that is damaged is left out with a warning, or is an error if it is
-        in `RECORD_MODULES`.
+    Of `modules`, those that the log does not have are left out. A damaged module is left out with a
+    warning, or is an error if it is in `RECORD_MODULES`.
 
     Raises
     ------
@@ -123,10 +109,7 @@ def decode_log(
     max_bytes: int = MAX_BYTES,
     modules: Collection[str] = PHASE_MODULES,
 ) -> DarshanLog:
-    """Read a Darshan 3.x log from an open file, such as an `io.BytesIO`, or one made by gzip.
-
-    The other parameters and errors are those of `read_log`; `where` is the log's name, for errors.
-    """
+    """Read a Darshan 3.x log from an open file, also one made by gzip, as `read_log` does."""
     file = unpacked(file, where, max_bytes)
     file_bytes = file.seek(0, os.SEEK_END)
     file.seek(0)

@@ -50,18 +50,7 @@ def name_in(field: bytes) -> str:
 
 
 def numbered_names(fields: NDArray[np.int64], numbers: dict[str, int]) -> NDArray[np.int64]:
-    """Number names.
-
-    Parameters
-    ----------
-    fields : ndarray of int64, shape (names, words)
-        The fields, in the byte order of the log.
-
-    Returns
-    -------
-    ndarray of int64, shape (names,)
-        The number of the name in each field.
-    """
+    """Number the names in fields of shape (names, words), in the byte order of the log."""
     # Neighbouring records mostly have the same name: all records of a process name its host.
     new = np.ones(len(fields), bool)
     new[1:] = (fields[1:] != fields[:-1]).any(axis=1)

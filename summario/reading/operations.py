@@ -27,24 +27,9 @@ Floats = NDArray[np.float64]
 class Operations:
     """A table with a row for each traced request, in the order of the log.
 
-    Attributes
-    ----------
-    api, operation : ndarray of int8
-        Indices into `APIS` and `OPERATIONS`.
-    file_id : ndarray of uint64
-        Darshan's record id.
-    rank : ndarray of int64
-        The process.
-    offset : ndarray of int64
-        The offset in the file in bytes; `UNKNOWN_OFFSET` if the log does not tell.
-    length : ndarray of int64
-        The moved bytes. Their sum is at most 2^60.
-    start_seconds, end_seconds : ndarray of float64
-        Seconds since the job's start; no end is before its start.
-    host : ndarray of int32
-        Index into `hosts`.
-    warnings : tuple of str
-        Sentences about requests that are missing or left out.
+    `offset` is in bytes, `UNKNOWN_OFFSET` if the log does not tell. The sum of the lengths is at
+    most 2^60 bytes. Times are seconds since the job's start; no end is before its start. `host` is
+    an index into `hosts`.
     """
 
     api: NDArray[np.int8]
@@ -74,21 +59,11 @@ COLUMNS = tuple(
 
 
 def operations_of(log: DarshanLog, file_ids: NDArray[np.uint64] | None = None) -> Operations:
-    """Decode the requests that DXT traced.
+    """Decode the requests that DXT traced, of POSIX first, then of MPI-IO; empty without DXT.
 
     DXT is a second description of requests that the counters of the log have too. So damage is a
     warning, never an error: a request with a negative length, without finite times or with an end
     before its start is left out, and so is everything that `summario.reading.dxt` leaves out.
-
-    Parameters
-    ----------
-    file_ids : ndarray of uint64, optional
-        Decode only requests to these files.
-
-    Returns
-    -------
-    Operations
-        Requests of POSIX first, then of MPI-IO; empty for a log without DXT.
 
     Examples
     --------

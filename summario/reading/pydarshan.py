@@ -32,13 +32,7 @@ _REQUEST_FIELDS = ("offset", "length", "start_time", "end_time")
 
 
 class MissingPyDarshanError(InputError):
-    """PyDarshan is not installed, or without its library.
-
-    Parameters
-    ----------
-    purpose : str
-        The work that needs it, as the subject of the sentence.
-    """
+    """PyDarshan is not installed, or lacks its library; `purpose` is the work that needs it."""
 
     def __init__(self, purpose: str) -> None:
         super().__init__(
@@ -48,13 +42,7 @@ class MissingPyDarshanError(InputError):
 
 
 def library_path(purpose: str) -> str:
-    """Find libdarshan-util, the library in PyDarshan's wheel, without importing PyDarshan.
-
-    Raises
-    ------
-    MissingPyDarshanError
-        When it is not installed.
-    """
+    """Find libdarshan-util, the library in PyDarshan's wheel, without importing PyDarshan."""
     package = find_spec("darshan")
     if package is not None and package.origin is not None:
         # The tool that makes wheels for Linux puts libraries into a folder beside the package.
@@ -73,18 +61,11 @@ def import_pydarshan(purpose: str) -> Any:
 
 
 def log_of_report(report: Any, where: str | None = None) -> DarshanLog:
-    """Make a log from a report of PyDarshan.
+    """Make a log from a report of one log by PyDarshan; the README has an example ("From Python").
 
     The log holds what the report holds: without the files that its filter left out, and without
     the records whose file has no name. Modules of phases that the report has not read yet are read
-    into it.
-
-    Parameters
-    ----------
-    report : darshan.DarshanReport
-        A report of one log. Its records are arrays (`dtype="numpy"`, the default) or frames.
-    where : str, optional
-        The log's name, for errors and phases; by default the file of the report.
+    into it. The report's records are arrays (`dtype="numpy"`, the default) or frames.
 
     Raises
     ------
@@ -92,10 +73,6 @@ def log_of_report(report: Any, where: str | None = None) -> DarshanLog:
         When the report is not of one log, or is closed before a module was read.
     DamagedLogError
         When a record has an impossible rank.
-
-    Examples
-    --------
-    The README has one, under "From Python".
     """
     where = str(report.filename) if where is None else where
     header, job = _header(report, where), _job(report, where)

@@ -20,17 +20,10 @@ _SHARED = -1
 class Records:
     """All records of one module.
 
-    Attributes
-    ----------
-    module : str
-        Darshan's name of the module.
-    words : ndarray of int64, shape (records, words of a record)
-        Record id, rank and all counters of the log, in native byte order. A word of a
-        floating-point counter has the bits of the number.
-    columns : mapping of str to int
-        The column in `words` of each counter, by name.
-    partial : bool
-        Darshan's own flag: the module ran out of memory and left out records.
+    `words`, of shape (records, words of a record), has record id, rank and all counters of the log,
+    in native byte order. A word of a floating-point counter has the bits of the number. `columns`
+    has the column of each counter. `partial` is Darshan's own flag: the module ran out of memory
+    and left out records.
     """
 
     module: str
@@ -74,13 +67,7 @@ class Records:
 def parse_records(
     module: str, data: NDArray[np.uint8], header: Header, nprocs: int, where: str
 ) -> Records:
-    """Decode all records of a module.
-
-    Parameters
-    ----------
-    data : ndarray of uint8
-        The module's records.
-    """
+    """Decode all records of a module."""
     version = header.module_versions[module]
     layout = layout_of(module, version)
     if layout is None:

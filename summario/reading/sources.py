@@ -22,15 +22,7 @@ _WILDCARD = re.compile(r"[*?[]")
 
 @dataclass(frozen=True)
 class Source:
-    """A log to read.
-
-    Attributes
-    ----------
-    name : str
-        The path of the file, or "standard input".
-    content : bytes or None
-        The bytes of standard input; None for a file.
-    """
+    """A log to read: a file's path, or "standard input" with its `content`."""
 
     name: str
     content: bytes | None = None
@@ -42,18 +34,10 @@ def source_of(argument: str) -> Source:
 
 
 def find_sources(arguments: Iterable[str]) -> Iterator[Source | IoncastError]:
-    """List the logs of arguments that may stand for many, in the order of the arguments.
+    """List the logs of arguments in their order, each log or the error in its place.
 
-    Parameters
-    ----------
-    arguments : iterable of str
-        Files; folders, for all logs in them and below; patterns such as `2026/**/*.darshan`, if
-        no file has this very name; `-` for standard input.
-
-    Yields
-    ------
-    Source or IoncastError
-        A log, or an error in the place of logs that cannot be found.
+    An argument is a file; a folder, for all logs in it and below; a pattern such as
+    `2026/**/*.darshan`, if no file has this very name; or `-` for standard input.
     """
     for argument in arguments:
         try:
@@ -68,20 +52,11 @@ def find_sources(arguments: Iterable[str]) -> Iterator[Source | IoncastError]:
 
 
 def logs_below(folder: str) -> Iterator[Source | InputError]:
-    """List the logs in a folder and below, sorted by name.
+    """List the logs in a folder and below, sorted by name; an error in place of unreadable folders.
 
     Hidden files and files with other suffixes than `SUFFIXES` do not count. Links to folders are
-    followed, but each folder counts once, so a loop of links ends.
-
-    Yields
-    ------
-    Source or InputError
-        A log, or an error of a folder that cannot be read.
-
-    Raises
-    ------
-    InputError
-        When there is no log.
+    followed, but each folder counts once, so a loop of links ends. Without any log, an InputError
+    is raised.
     """
     nothing_yet = True
     for found in _below(folder):

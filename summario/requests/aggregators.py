@@ -25,19 +25,9 @@ _OTHERS_SHARE = 0.1
 def aggregators_of(
     file_phases: FilePhases, group: Ints, layers: Layers, run: Run, traced: Traced
 ) -> list[int]:
-    """Count the aggregators of each group of collective rows.
+    """Count the aggregators of each group (`group`) of collective rows; -1 if it is not known.
 
-    Parameters
-    ----------
-    file_phases : FilePhases
-        The collective rows; some may be pieces of a file.
-    group : ndarray of int64
-        The group of each row.
-
-    Returns
-    -------
-    list of int
-        For each number up to the largest one in `group`; -1 if it is not known.
+    The list goes up to the largest number in `group`. Rows may be pieces of a file.
     """
     place = layers.rows(file_phases.operation, file_phases.file_id)
     records, heatmaps = _OfRecords(layers), _OfHeatmaps(run)

@@ -1,7 +1,6 @@
 """Whether the processes of a phase call fsync: never, at the end, or after each write.
 
-Darshan counts fsync and fdatasync in a file's POSIX record, also those of a STDIO stream and of
-MPI_File_sync, which MPI-IO counts too.
+A POSIX record has a file's fsync and fdatasync, also of its STDIO stream and of MPI_File_sync.
 """
 
 from __future__ import annotations
@@ -20,18 +19,7 @@ _WORDS = (None, "none", "end", "each")
 
 
 def fsyncs_of(file_phases: FilePhases, group: Ints, run: Run, threshold: float) -> list[str | None]:
-    """Tell when the processes of each group of rows call fsync.
-
-    Parameters
-    ----------
-    group : ndarray of int64
-        The group of each row.
-
-    Returns
-    -------
-    list of str or None
-        For each group "none", "end" or "each"; None if it is not known.
-    """
+    """Tell when each group of rows calls fsync: "none", "end", "each"; None if it is not known."""
     fsyncs = _fsyncs(file_phases, run)
     if not fsyncs.any():
         return ["none"] * (int(group.max()) + 1)

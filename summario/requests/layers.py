@@ -30,18 +30,11 @@ _STRIDES = tuple(f"POSIX_STRIDE{index}_COUNT" for index in range(1, 5))
 
 @dataclass(frozen=True)
 class Layers:
-    """The calls of both layers, with the same row for the same (file, operation).
+    """The calls of both layers, not split at pauses, in the same rows by (file, operation).
 
-    Attributes
-    ----------
-    mpiio, posix : FilePhases
-        The rows of `merge_ranks`, not split at pauses.
-    has_view : ndarray of bool
-        Whether a file view may spread a request over the file.
-    has_idle : ndarray of bool
-        Whether a process made no POSIX call.
-    strided : ndarray of int64
-        How many POSIX calls left a gap behind the call before, at least.
+    `has_view` tells where a file view may spread a request over the file, `has_idle` where a
+    process made no POSIX call, and `strided` how many POSIX calls at least left a gap behind the
+    call before.
     """
 
     mpiio: FilePhases
@@ -138,15 +131,9 @@ def _strided(run: Run, posix: FilePhases, streams: Streams) -> Ints:
 
 
 class RequestOrders(NamedTuple):
-    """The orders of rows.
+    """Orders of rows, as indices into `ORDERS` (-1: not known), and their numbers of blocks.
 
-    Attributes
-    ----------
-    order : ndarray of int64
-        Indices into `ORDERS`; -1 if the order is not known.
-    blocks : ndarray of float64
-        The number of blocks of requests that follow one another in a process; NaN if it is not
-        known.
+    A block is a row of requests that follow one another in a process; NaN if not known.
     """
 
     order: Ints
@@ -156,10 +143,7 @@ class RequestOrders(NamedTuple):
 def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> RequestOrders:
     """Tell the order of the MPI-IO requests of each row.
 
-    Parameters
-    ----------
-    aggregators : ndarray of int64
-        The number of processes that made the POSIX calls of each row; -1 if it is not known.
+    `aggregators` are the processes that made the row's POSIX calls; -1 if it is not known.
     """
     mpiio, posix = layers.mpiio, _with_fewer_firsts(layers)
     has_idle = layers.has_idle | ((aggregators >= 0) & (aggregators < mpiio.processes))

@@ -41,8 +41,8 @@ class TracePhaseOfLog:
 class TraceOfRun:
     """The trace phases of a run, MPI-IO first, and warnings about its trace, a sentence each.
 
-    `is_missing` says that the run has no trace. A folder may have thousands of such logs, so this
-    is not one of the warnings; see `missing_traces`.
+    A folder may have thousands of logs without a trace, so `is_missing` takes the place of a
+    warning; see `missing_traces`.
     """
 
     phases: tuple[TracePhaseOfLog, ...]
@@ -51,13 +51,7 @@ class TraceOfRun:
 
 
 def check_settings(settings: ExtractionSettings) -> None:
-    """Reject settings that mean nothing for a trace.
-
-    Raises
-    ------
-    InputError
-        When one of them is not the default.
-    """
+    """Reject settings that mean nothing for a trace and are not the default."""
     unused = {"threshold", "min_share", "phases"} & settings.changed.keys()
     if settings.layer not in _APIS:
         unused.add("layer")

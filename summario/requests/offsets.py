@@ -21,13 +21,7 @@ _MOST_SIZES = 16
 
 
 class Largest(NamedTuple):
-    """The largest shares of a phase; None if the trace does not tell.
-
-    Attributes
-    ----------
-    process_bytes, node_bytes : int or None
-        The bytes of the process and of the compute node that moves most.
-    """
+    """The bytes of a phase's process and compute node that moves most; None if no trace tells."""
 
     process_bytes: int | None = None
     node_bytes: int | None = None
@@ -39,16 +33,9 @@ NOT_TOLD = Largest()
 
 @dataclass(frozen=True)
 class Loads:
-    """A table of the bytes of each process in each row.
+    """A table of the bytes of each process in each row, with the number of its compute node.
 
-    Attributes
-    ----------
-    row, rank, bytes : ndarray of int64
-        The row, the process and its bytes.
-    host : ndarray of int32
-        The number of its compute node.
-    is_whole : ndarray of bool
-        For each row whether the trace has all of its requests.
+    `is_whole` tells for each row whether the trace has all of its requests.
     """
 
     row: Ints

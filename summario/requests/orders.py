@@ -27,13 +27,7 @@ class Below(NamedTuple):
 def below_of(
     file_phases: FilePhases, group: Ints, run: Run, streams: Streams, threshold: float
 ) -> list[Below]:
-    """Find the order and the POSIX calls of each group of rows.
-
-    Parameters
-    ----------
-    group : ndarray of int64
-        The group of each row.
-    """
+    """Find the order and the POSIX calls of each group (`group`) of rows."""
     groups = int(group.max()) + 1
     of_mpiio = file_phases.api == APIS.index("MPIIO")
     if not of_mpiio.any():

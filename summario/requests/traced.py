@@ -16,13 +16,7 @@ from summario.runs.logs_of_run import Run
 
 
 class Traced:
-    """The traced requests to some files, which are decoded when they are asked for.
-
-    Parameters
-    ----------
-    files : ndarray of uint64
-        The record ids of the files.
-    """
+    """The traced requests to some files (record ids), which are decoded when they are asked for."""
 
     def __init__(self, run: Run, files: NDArray[np.uint64]) -> None:
         self._run = run
@@ -50,10 +44,7 @@ class Traced:
         return total
 
     def order(self, mpiio: FilePhases, row: int, threshold: float) -> tuple[str, int] | None:
-        """Tell the order of a row's requests in each process, and the number of their blocks.
-
-        None if the trace lacks offsets.
-        """
+        """Tell a row's order in each process, and its number of blocks; None without offsets."""
         found = self._requests(mpiio, row)
         if found is None or (found.offset == UNKNOWN_OFFSET).any():
             return None

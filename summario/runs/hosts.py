@@ -1,7 +1,6 @@
 """The compute nodes of a job, as far as its log names them.
 
-APMPI, the MPI module of AutoPerf, has the host name of every process. DXT has the host names of the
-processes with traced I/O.
+APMPI, AutoPerf's MPI module, has every process' host, DXT those of processes with traced I/O.
 """
 
 from __future__ import annotations
@@ -44,11 +43,7 @@ class NodeCount:
 class ComputeNodes:
     """The compute nodes that a log names.
 
-    Attributes
-    ----------
-    are_all : bool
-        Whether the compute node of every process of the job is known. If not, `nodes` and the
-        numbers of processes are lower bounds.
+    If `are_all` is false, not every process' node is known, so all numbers are lower bounds.
     """
 
     processes: Mapping[str, int]
@@ -72,14 +67,6 @@ def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
     the kernel's host name). So only one of them counts: the one that names the compute nodes of
     more processes, APMPI if both name as many. A module that gives two names for one process does
     not count.
-
-    Examples
-    --------
-    >>> from summario.reading.log import read_log
-    >>> compute_nodes(read_log("tests/summario/fixtures/reopen-same-5x-dxt.darshan"))
-    ComputeNodes(processes={'vm': 24}, are_all=True)
-    >>> print(compute_nodes(read_log("tests/summario/fixtures/reopen-same-5x.darshan")))
-    None
     """
     if not log.traces.keys() & set(HOST_MODULES):
         return None
@@ -101,14 +88,10 @@ def count_nodes(logs: Iterable[DarshanLog]) -> NodeCount | None:
 
 
 def job_nodes(given: int | None, named: NodeCount | None) -> NodeCount | None:
-    """Choose the number of compute nodes of a job; None if only a lower bound is known.
-
-    A given number always counts.
+    """Choose a job's number of compute nodes: the given one, or all named ones, else None.
 
     Examples
     --------
-    >>> job_nodes(None, NodeCount(2))
-    NodeCount(number=2, are_all=True, source='log')
     >>> print(job_nodes(None, NodeCount(1, are_all=False)))
     None
     """

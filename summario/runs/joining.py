@@ -52,12 +52,6 @@ def runs_among(jobs: Sequence[DarshanJob], join: Join) -> list[list[int]]:
     Logs of one run have the same job id and user, and come from the same system as far as they
     tell: logs that name parallel file systems have one of them in common. With "steps" they also
     overlap in time, directly or through other logs. With "job" they may follow each other.
-
-    Parameters
-    ----------
-    join : str
-        "steps" for the programs of a job, each of which may have many processes; "job" for all
-        programs of a job together.
     """
     by_job: dict[tuple[int, int], list[int]] = {}
     for place, job in enumerate(jobs):
@@ -71,18 +65,7 @@ def runs_among(jobs: Sequence[DarshanJob], join: Join) -> list[list[int]]:
 
 
 def one_run(jobs: Sequence[DarshanJob], names: Sequence[str], join: Join, remedy: str) -> None:
-    """Check that logs are of one run.
-
-    Parameters
-    ----------
-    join : str
-        See `runs_among`.
-
-    Raises
-    ------
-    NotOneRunError
-        When they are not; it names two logs of different runs and says why.
-    """
+    """Raise NotOneRunError, which names two logs and the reason, if logs are not of one run."""
     runs = runs_among(jobs, join)
     first, *others = (run[0] for run in runs)
     if others:

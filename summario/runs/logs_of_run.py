@@ -1,7 +1,6 @@
 """One run of an application: a log, or the logs of processes that Darshan could not join.
 
-Without MPI each process writes a log of its own, for example with Python's multiprocessing or
-Dask.
+Without MPI each process writes its own, for example with Python's multiprocessing or Dask.
 """
 
 from __future__ import annotations
@@ -28,14 +27,9 @@ _BYTES = re.compile("(POSIX|MPIIO|STDIO)_BYTES_(READ|WRITTEN)")
 
 @dataclass(frozen=True)
 class Run:
-    """The logs of one run; `run_of` makes it.
+    """The logs of one run, the earliest first; `run_of` makes it.
 
-    Attributes
-    ----------
-    logs : tuple of DarshanLog
-        At least one log, the earliest first.
-    left_out : tuple of str
-        A sentence if there were copies of logs.
+    `left_out` has a sentence if there were copies of logs.
     """
 
     logs: tuple[DarshanLog, ...]
@@ -48,10 +42,7 @@ class Run:
 
     @property
     def program(self) -> str:
-        """The executable whose processes moved most bytes; of several the earliest one.
-
-        A launcher or a shell may write a log too.
-        """
+        """The executable that moved most bytes: launchers may log too. Of equals the earliest."""
         moved: dict[str, int] = {}
         for log in self.logs:
             [program, *_] = log.job.executable.split(maxsplit=1) or [""]
@@ -123,13 +114,7 @@ def _moved_bytes(records: Records) -> int:
 
 
 def named(paths: Sequence[str]) -> str:
-    """Name several logs.
-
-    Examples
-    --------
-    >>> named(["logs/a.darshan"]), named(["logs/a.darshan", "logs/b.darshan"])
-    ('logs/a.darshan', 'logs/a.darshan and 1 more log')
-    """
+    """Name several logs, such as "logs/a.darshan and 1 more log"."""
     more = f" and {counted(len(paths) - 1, 'more log')}" if len(paths) > 1 else ""
     return f"{paths[0]}{more}"
 

@@ -65,8 +65,7 @@ def in_file(case: Case) -> Result:
 def _time_of_edges(case: Case, layer: Layer, unaligned: Ints) -> Floats:
     """Estimate the time of the edges of unaligned requests, which touch two blocks only in part.
 
-    The time of a request is shared out evenly over the blocks that it touches. Small requests are
-    left out, because they are a cause of their own.
+    A request's time is shared out evenly over its blocks. Small requests are a cause of their own.
     """
     requests = _requests(layer)
     large = np.maximum(requests - layer.reads.small - layer.writes.small, 0)

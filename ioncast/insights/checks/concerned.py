@@ -18,26 +18,10 @@ _BYTES_OF_A_RATE = 1 << 24
 def time_of_requests(
     case: Case, layer: Layer, operation: Operation, concerned: NDArray[Any]
 ) -> Floats:
-    """Find the seconds that some requests of an operation can cost at most.
+    """The seconds that some requests of an operation can cost at most, as `Finding.at_stake`.
 
-    They take their part of the time of each file. Where the other files have a higher rate, they
-    cost no more than what they would save at that rate.
-
-    Parameters
-    ----------
-    case : Case
-        The case, which knows the times.
-    layer : Layer
-        The layer of the requests.
-    operation : str
-        Their operation.
-    concerned : ndarray
-        The number of these requests in each of `Layer.used_files`.
-
-    Returns
-    -------
-    ndarray of shape (3, files)
-        Seconds, as for `Finding.at_stake`.
+    `concerned` counts these requests in each of `Layer.used_files`. They take their part of the
+    time of each file, but no more than they would save at the other files' rate, if it is higher.
     """
     of_files = np.zeros(len(case.facts.files))
     of_files[layer.used_files] = concerned
@@ -67,27 +51,9 @@ def _saved_at_the_rate_of(case: Case, operation: Operation, files: Bools) -> Flo
 def worst_files(
     case: Case, files: Ints, numbers: NDArray[Any], whole: float | None = None, least: float = 0
 ) -> tuple[int, tuple[FileShare, ...]]:
-    """Name the files with the largest numbers.
+    """Count the files with numbers above `least`, and name the `MOST_FILES` largest, in order.
 
-    Parameters
-    ----------
-    case : Case
-        The case, which knows the paths.
-    files : ndarray of int64
-        The rows of the files in `Facts.files`.
-    numbers : ndarray
-        A number for each of them.
-    whole : float, optional
-        The number of all files together; without it the files have no shares.
-    least : float
-        Files with this number, or with a smaller one, do not count.
-
-    Returns
-    -------
-    int
-        The number of files that count.
-    tuple of FileShare
-        The first `MOST_FILES` of them, the largest first.
+    `whole`, the number of all files together, gives shares. `files` are rows in `Facts.files`.
     """
     [counting] = (numbers > least).nonzero()
     first = counting[np.argsort(-numbers[counting], kind="stable")[:MOST_FILES]]

@@ -44,7 +44,7 @@ def _joined_requests(case: Case) -> tuple[int, Floats]:
 
 
 def only_independent(case: Case, operation: Operation) -> Finding | None:
-    """M02, M03: many independent calls of shared files, and none that is collective.
+    """M02, M03: many independent calls of shared files, and no collective call.
 
     Collective calls join small requests that lie between those of other processes. They bring
     nothing to contiguous calls of 1 MiB and more.

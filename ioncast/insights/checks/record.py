@@ -11,13 +11,7 @@ from ioncast.insights.facts.values import Facts, share
 
 
 def to_record(name: str, checked: Checked, facts: Facts) -> dict[str, Any]:
-    """Convert the findings of a run to an object for JSON.
-
-    Parameters
-    ----------
-    checked : Checked
-        The results of `run_checks`.
-    """
+    """Convert the results of `run_checks` to an object for JSON."""
     libraries = libraries_of(facts)
     return {
         "log": name,

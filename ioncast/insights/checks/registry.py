@@ -135,10 +135,7 @@ def all_checks() -> tuple[Check, ...]:
 
 
 def run_checks(case: Case, checks: Sequence[Check] | None = None) -> Checked:
-    """Evaluate checks, by default all.
-
-    A check of the site that fails becomes a warning, and the others still run.
-    """
+    """Evaluate checks, by default all; a check of the site that fails becomes a warning."""
     own = {check.code for check in own_checks()}
     applied: list[Applied] = []
     unknown: dict[str, str] = {}

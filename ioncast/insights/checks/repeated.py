@@ -51,10 +51,7 @@ def _repeated_shares(case: Case, files: Ints, factor: Floats) -> Floats:
 
 
 def distinct_bytes(facts: Facts, operation: Operation) -> Ints:
-    """Count the bytes of each file that were moved at least once.
-
-    Without a whole trace these are all bytes up to the highest offset, so at most too many.
-    """
+    """Count each file's distinct moved bytes; without a whole trace, up to its highest offset."""
     extent = _extent(facts, operation)
     overlaps = overlaps_of(facts, operation)
     if overlaps is None:

@@ -13,13 +13,7 @@ from ioncast_base.toml_files import TomlTable, read_toml
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
-    """Read the thresholds of a settings file; those that are not in it have their defaults.
-
-    Raises
-    ------
-    InputError
-        The error names the file and the line of the first problem.
-    """
+    """Read the thresholds of a settings file; those that are not in it have their defaults."""
     return Thresholds(**read_toml(Path(path), _FILE).model_dump())
 
 

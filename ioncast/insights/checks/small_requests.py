@@ -46,8 +46,8 @@ def small_requests(case: Case, operation: Operation, *, only_shared: bool) -> Fi
 def _variant(case: Case, operation: Operation, small: Ints, files: Ints) -> str:
     """Choose the advice by the number of small requests of each file.
 
-    Collective calls join the small requests that lie between those of other processes. A part of
-    a process itself needs larger requests.
+    Collective calls join small requests that lie between those of other processes. A part of a
+    process itself needs larger requests.
     """
     facts = case.facts
     joined = interleaved_files(facts, operation)[files]

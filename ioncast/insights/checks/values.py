@@ -156,17 +156,7 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class IoNodesOfRun:
-    """The I/O nodes that a job had, and those that it would get; made outside of this room.
-
-    Attributes
-    ----------
-    io_nodes : int
-        The I/O nodes that the job had.
-    decided : int
-        The I/O nodes that ioncast's decision gives it.
-    expected_mib_s, decided_mib_s : float
-        The expected bandwidth with each.
-    """
+    """The I/O nodes that a job had, and those that ioncast's decision gives it, with bandwidths."""
 
     io_nodes: int
     decided: int
@@ -251,23 +241,15 @@ class Finding:
     ----------
     level : str
         HIGH: very likely harmful. WARN: may be harmful. OK: good practice. INFO: a fact.
-    numbers : mapping of str to number or str
-        The values that the check's sentence names.
-    thresholds : mapping of str to number
-        The values that they were compared with, by the name in `Thresholds`.
-    files : tuple of FileShare
-        The files that are concerned, the worst first, at most `MOST_FILES`. The number of all of
-        them is `numbers["files"]`.
-    ranks : tuple of int
-        The processes that are concerned, the worst first, at most `MOST_RANKS`.
-    variant : str
-        The name of the check's sentence that fits; empty for the main one.
+    numbers, thresholds : mapping of str to number (or str)
+        The values that the check's sentence (`variant`, empty for the main one) names, and those
+        that they were compared with.
+    files, ranks : tuple of FileShare, tuple of int
+        Those concerned, the worst first, at most `MOST_FILES` and `MOST_RANKS`. The number of all
+        files is `numbers["files"]`.
     at_stake : ndarray of shape (3, files) or None
-        The seconds that the finding can cost at most, as in
-        `ioncast.insights.facts.process_times.ProcessTimes`; None if the log does not tell them, or
-        if the finding costs no time.
-    is_estimate : bool
-        Whether these seconds are an estimate instead of an upper bound.
+        The seconds that the finding can cost at most, as in `ProcessTimes`, or an estimate if
+        `is_estimate`; None if the log does not tell them, or if the finding costs no time.
     """
 
     level: Level
@@ -293,22 +275,11 @@ Find: TypeAlias = Callable[[Case], Result]
 
 @dataclass(frozen=True)
 class Advice:
-    """A thing to do.
+    """A thing to do; `key` is its name, the same for all checks that give this advice.
 
-    Attributes
-    ----------
-    key : str
-        Its name, the same for all checks that give this advice.
-    sentence : str
-        The advice.
-    snippets : mapping of str to str
-        Code or commands that follow it, by library: mpiio, hdf5, pnetcdf, netcdf, adios, posix or
-        lustre.
-    only : tuple of str
-        The advice is given only to runs that use one of these libraries; empty for all runs.
-    needs : tuple of str
-        And only if the run fulfils these conditions, which are names of
-        `ioncast.insights.checks.advice_conditions.CONDITIONS`.
+    `snippets` are code or commands by library: mpiio, hdf5, pnetcdf, netcdf, adios, posix, lustre.
+    The run must use a library of `only`, if that is not empty, and fulfil the conditions `needs`,
+    names of `ioncast.insights.checks.advice_conditions.CONDITIONS`.
     """
 
     key: str
@@ -320,15 +291,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Sentence:
-    """The words of a finding, and what to do.
-
-    Attributes
-    ----------
-    template : str
-        As for `ioncast.insights.checks.sentences.in_words`, with the finding's numbers.
-    advice : tuple of Advice
-        The advice that fits.
-    """
+    """The words of a finding, a template for `sentences.in_words`, and the advice that fits."""
 
     template: str
     advice: tuple[Advice, ...] = ()
@@ -336,20 +299,14 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Check:
-    """A check.
+    """A check, whose `code` is such as "P06"; those of a site begin with another letter than ours.
 
     Attributes
     ----------
-    code : str
-        Such as "P06"; those of a site begin with another letter than ours.
-    title : str
-        The thing that it looks for, in a few words.
     levels : tuple of str
         The levels that its findings may have, the worst first.
-    condition : str
-        The condition of a finding, a template of `str.format` with the names of thresholds.
-    source : str
-        The paper or the tool that describes it.
+    condition, source : str
+        A template of `str.format` with names of thresholds; the paper or tool that describes it.
     sentences : mapping of str to Sentence
         By `Finding.variant`; the main one has the empty name.
     find : callable
@@ -357,8 +314,7 @@ class Check:
     file_words : str
         The template for a file of a finding, with `number` and `share`.
     cause : str
-        The cause of slow I/O that it looks for, which several checks may share; by default its
-        title.
+        The cause of slow I/O that it looks for, shared with other checks; by default its title.
     """
 
     code: str
@@ -372,37 +328,15 @@ class Check:
     cause: str = ""
 
     def condition_with(self, thresholds: Thresholds) -> str:
-        """Write the condition with the numbers of thresholds.
-
-        Raises
-        ------
-        LookupError, ValueError
-            When the template names another number, or is not one of `str.format`.
-        """
+        """Write the condition with numbers; a bad template raises LookupError or ValueError."""
         return self.condition.format_map(vars(thresholds))
 
 
 @dataclass(frozen=True)
 class Applied:
-    """A check and its finding.
+    """A check and its finding, with both in words.
 
-    Attributes
-    ----------
-    check : Check
-        The check.
-    finding : Finding
-        Its finding.
-    sentence : str
-        The finding in words.
-    file_words : tuple of str
-        Its files in words.
-    seconds_at_stake : float or None
-        The seconds of the run time that it can cost at most; None if they are not known, or if it
-        costs none.
-    share_of_run : float or None
-        Their share of the run time (0 to 1); None if one of them is not known.
-    importance : str
-        One of `IMPORTANCES`.
+    `seconds_at_stake`, a `share_of_run` (0 to 1), are the most that it can cost; None: not known.
     """
 
     check: Check
@@ -421,21 +355,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class CheckedCause:
-    """A cause of slow I/O: the findings that tell of it.
-
-    Attributes
-    ----------
-    name : str
-        The cause, in a few words.
-    findings : tuple of Applied
-        Its findings, the most important first.
-    seconds_at_stake : float or None
-        The seconds of the run time that all its findings can cost at most; None if not known.
-    share_of_run : float or None
-        Their share of the run time (0 to 1).
-    importance : str
-        One of `IMPORTANCES`.
-    """
+    """A cause of slow I/O, its findings by importance, and the time that all can cost at most."""
 
     name: str
     findings: tuple[Applied, ...]
@@ -453,21 +373,9 @@ class CheckedCause:
 class Verdict:
     """How much of the run time I/O takes, and how much of it could be saved.
 
-    Attributes
-    ----------
-    run_seconds : float
-        The run time; 0 if the log does not tell it.
-    read_seconds, write_seconds, metadata_seconds : float
-        The time of the slowest process.
-    is_mean : bool
-        Whether these are means over the processes instead.
-    bytes : int
-        The moved bytes, of all processes.
-    at_stake_seconds : float
-        The time that all findings together can cost at most. Time that several findings are about
-        counts once.
-    major_share, minor_share : float
-        The shares of the run time from which on a cause is major, or minor.
+    `run_seconds` is 0 if the log does not tell it. The I/O times are of the slowest process, or
+    means (`is_mean`); the bytes are of all. Time of several findings counts once in
+    `at_stake_seconds`. From these shares of the run time on a cause is major, or minor.
     """
 
     run_seconds: float
@@ -490,18 +398,8 @@ class Verdict:
 class Checked:
     """The results of all checks of one run.
 
-    Attributes
-    ----------
-    verdict : Verdict
-        The run as a whole.
-    causes : tuple of CheckedCause
-        The most important first, those of the same importance by the seconds at stake.
-    others : tuple of Applied
-        Findings that cost no time: good practice and facts.
-    unknown : mapping of str to str
-        For each check that could not be evaluated the reason, by code.
-    warnings : tuple of str
-        Sentences about checks of the site that failed.
+    `causes` are by importance, then by the seconds at stake; `others` are findings that cost no
+    time. `unknown` has the reason, by code, of each check that could not be evaluated.
     """
 
     verdict: Verdict

@@ -14,16 +14,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class ComparedValue:
-    """A characteristic of one run beside the first run.
+    """A characteristic of a run (None if its table lacks it) beside the first run.
 
-    Attributes
-    ----------
-    row : Characteristic or None
-        The row of the run; None if its table does not have the characteristic.
-    ratio : float or None
-        Its value over that of the first run; None if one of them is not a number other than 0.
-    differs : bool
-        Whether the values differ by more than the tolerance.
+    `ratio` is its value over the first run's; None if one of them is not a number other than 0.
     """
 
     row: Characteristic | None
@@ -33,15 +26,7 @@ class ComparedValue:
 
 @dataclass(frozen=True)
 class ComparedTable:
-    """A table of several runs side by side.
-
-    Attributes
-    ----------
-    name, title : str
-        As in `Table`.
-    rare : frozenset of (str, str)
-        The keys of the characteristics that people need not see where all are 0.
-    """
+    """A table of several runs side by side; people need not see the `rare` rows where all are 0."""
 
     name: str
     title: str
@@ -52,15 +37,7 @@ class ComparedTable:
 def compare(
     runs: Sequence[Characterisation], tolerance: float = TOLERANCE
 ) -> tuple[ComparedTable, ...]:
-    """Put the tables of at least one run side by side.
-
-    Parameters
-    ----------
-    runs : sequence of Characterisation
-        The runs; the others are compared with the first one.
-    tolerance : float
-        Values differ if their difference is a larger share of the larger one.
-    """
+    """Put tables of at least one run beside those of the first; for `tolerance` see `differs`."""
     return tuple(
         _compared(tables, tolerance) for tables in zip(*(run.tables for run in runs), strict=True)
     )
@@ -84,13 +61,7 @@ def compare_rows(
 
 
 def differs(first: Value, value: Value, tolerance: float) -> bool:
-    """Tell whether two values differ by more than a share of the larger one.
-
-    Examples
-    --------
-    >>> differs(100, 104, 0.05), differs(100, 106, 0.05), differs(0, 1, 0.05), differs("a", "b", 1)
-    (False, True, True, True)
-    """
+    """Tell whether two values differ by more than a share of the larger one."""
     if isinstance(first, int | float) and isinstance(value, int | float):
         return abs(first - value) > tolerance * max(abs(first), abs(value))
     return first != value

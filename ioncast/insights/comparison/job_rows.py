@@ -20,10 +20,9 @@ _LONGEST = 60
 def job_rows(
     runs: Sequence[Characterisation], names: Sequence[str], tolerance: float
 ) -> Iterator[Texts]:
-    """Yield a row for each property of the jobs that people should see.
+    """Yield a row for each property of the jobs that people should see, with a column for each run.
 
-    Each run has a column. Other properties than ids and times of day are compared with those of the
-    first run.
+    Other properties than ids and times of day are compared with those of the first run.
     """
     heads = ["value"] if len(runs) == 1 else names
     layer = layer_text("")

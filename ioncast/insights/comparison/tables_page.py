@@ -30,22 +30,7 @@ mark { background: #ffe8a3; color: inherit; font-weight: 600; }
 
 
 def write_html(runs: Sequence[Characterisation], path: str | Path, tolerance: float) -> None:
-    """Write a page with the tables of at least one run.
-
-    Parameters
-    ----------
-    runs : sequence of Characterisation
-        The runs; more than `MOST_SIDE_BY_SIDE` have a row each, and no figures.
-    path : str or Path
-        The page; about 5 MB with figures, most of it Plotly.
-    tolerance : float
-        As for `compare`.
-
-    Raises
-    ------
-    InputError
-        When the page cannot be written.
-    """
+    """Write a page of at least one run; above `MOST_SIDE_BY_SIDE` a row each, and no figures."""
     title = "I/O of one run" if len(runs) == 1 else f"I/O of {len(runs)} runs"
     parts = _side_by_side(runs, tolerance) if len(runs) <= MOST_SIDE_BY_SIDE else _overview(runs)
     write_page(path, title=title, parts=[*parts, *_files(runs, tolerance)], style=_STYLE)

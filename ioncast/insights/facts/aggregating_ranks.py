@@ -17,15 +17,7 @@ _POSIX = APIS.index("POSIX")
 
 @dataclass(frozen=True)
 class Aggregators:
-    """The aggregators of all files with collective calls.
-
-    Attributes
-    ----------
-    rank : ndarray of int64
-        The processes, ascending.
-    hosts : frozenset of str, or None
-        The compute nodes on which they ran; None if the source does not tell them.
-    """
+    """The aggregators of all files with collective calls, ascending; None for unknown `hosts`."""
 
     rank: Ints
     hosts: frozenset[str] | None
@@ -39,23 +31,12 @@ def aggregators_of(
     least_share: float = 0.01,
     collective_share: float = 0.9,
 ) -> Aggregators | None:
-    """Find the aggregators in the trace of POSIX, or else in its heat map.
+    """Find the aggregators in the trace of POSIX, or else in its heat map; None without enough.
 
-    Parameters
-    ----------
-    collectives : Collectives
-        Its files with collective calls; those with aggregators count.
-    least_share : float
-        An aggregator moves at least this share of a file's bytes: another process may write the
-        header, for example. If a hundred or more share a file, half of their mean is enough.
-    collective_share : float
-        The share of the bytes of POSIX that these files must have: at least so much of their own
-        bytes must be in the trace, and of those in the heat map, which contains all files.
-
-    Returns
-    -------
-    Aggregators or None
-        None if neither source has enough.
+    An aggregator moves at least `least_share` of a file's bytes: another process may write the
+    header, for example. If a hundred or more share a file, half of their mean is enough. At least
+    `collective_share` of the files' bytes must be in the trace, or they must have this share of
+    the bytes in the heat map, which contains all files.
     """
     theirs = collectives.aggregated
     if not len(theirs):

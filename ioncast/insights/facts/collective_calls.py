@@ -21,20 +21,8 @@ _MPIIO, _POSIX = APIS.index("MPIIO"), APIS.index("POSIX")
 class Collectives:
     """A table with a row for each file and operation with collective calls of MPI-IO.
 
-    Attributes
-    ----------
-    file : ndarray of int64
-        The row in `Facts.files`.
-    operation : ndarray of int64
-        An index into `OPERATIONS`.
-    calls : ndarray of int64
-        The collective calls of all processes together.
-    are_most : ndarray of bool
-        Whether more than half of the file's MPI-IO calls of this operation are collective.
-    posix_bytes : ndarray of int64
-        The bytes that POSIX moved in this operation; 0 without POSIX records.
-    ran_alone : ndarray of bool
-        Whether the calls ran as independent ones (see `collectives_of`).
+    `are_most` tells whether more than half of the file's MPI-IO calls are collective, `ran_alone`
+    whether they ran as independent ones (see `collectives_of`). `posix_bytes` is 0 without records.
     """
 
     file: Ints
@@ -68,16 +56,11 @@ def collectives_of(facts: Facts, alike_share: float = 0.9) -> Collectives:
     With a whole trace of both layers, a request of MPI-IO and one of POSIX are a pair if they have
     the same process, file, operation and length. Requests without bytes do not count, and offsets
     neither, because a file view hides them. Each process that called must have POSIX requests, and
-    at least two must have called.
+    at least two must have called. Without a trace the counters decide: the pairs are those of the
+    two histograms of sizes, both layers moved the same bytes, and these vary alike by process.
 
-    Without a trace the counters decide. The pairs are those of the two histograms of sizes, both
-    layers moved the same bytes, and these vary alike between the processes.
-
-    Parameters
-    ----------
-    alike_share : float
-        The calls ran as independent ones if at most 1 - `alike_share` of their number are requests
-        without a pair, in the layer with more requests.
+    The calls ran as independent ones if at most 1 - `alike_share` of their number are requests
+    without a pair, in the layer with more requests.
     """
     nothing = np.zeros(0, np.int64)
     found = [Collectives(nothing, nothing, nothing, nothing > 0, nothing, nothing > 0)]

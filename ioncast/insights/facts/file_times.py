@@ -18,15 +18,8 @@ NO_RANK = -1
 class FileTimes:
     """Seconds of each of `Facts.files`; times of lower layers do not count again.
 
-    Attributes
-    ----------
-    read_seconds, write_seconds, metadata_seconds : ndarray of float64
-        The time in reads, writes and metadata calls, of all processes together.
-    slowest_seconds : ndarray of float64
-        The time of the slowest process in all three; the mean of the file's processes if the log
-        does not tell the slowest one.
-    slowest_rank : ndarray of int64
-        The slowest process; `NO_RANK` if the log does not tell it.
+    `slowest_seconds` is the mean of the file's processes, and `slowest_rank` is `NO_RANK`, if the
+    log does not tell the slowest one. The other times are of all processes together.
     """
 
     read_seconds: Floats

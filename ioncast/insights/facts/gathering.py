@@ -44,22 +44,10 @@ FACT_MODULES = tuple(dict.fromkeys((*COUNTED_MODULES, *TRACE_MODULES, *HOST_MODU
 
 
 def facts_of(run: Run, *, all_files: bool = False, nodes: int | None = None) -> Facts:
-    """Gather the facts of a run.
+    """Gather the facts of a run, whose logs were read with `FACT_MODULES`.
 
-    Parameters
-    ----------
-    run : Run
-        The run, whose logs were read with `FACT_MODULES`, or with `COUNTED_MODULES` for facts
-        without traces.
-    all_files : bool
-        Also count files of the system, as `summario.phases.settings.ExtractionSettings`.
-    nodes : int, optional
-        The number of compute nodes, which counts more than the log's host names.
-
-    Raises
-    ------
-    DamagedLogError
-        When records with most of the bytes have impossible numbers.
+    With `COUNTED_MODULES` the facts lack traces. `nodes` counts more than the log's host names.
+    Impossible numbers in records with most of the bytes raise DamagedLogError.
 
     Examples
     --------

@@ -16,8 +16,7 @@ def interleaved_files(facts: Facts, operation: Operation) -> Bools:
     """Tell for each shared file whether its processes move pieces between those of others.
 
     In the other files each process moves a part of its own from start to end. POSIX counts the
-    order. It tells the order of MPI-IO calls only if the requests of POSIX are these calls; files
-    whose order is not known count as interleaved.
+    order, of MPI-IO only if its calls are the requests of POSIX; an unknown order is interleaved.
     """
     contiguous = np.zeros(len(facts.files), bool)
     posix = facts.layers.get("POSIX")

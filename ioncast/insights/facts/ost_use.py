@@ -13,15 +13,7 @@ from summario.lustre_servers import bytes_of_servers, first_mirrors
 
 @dataclass(frozen=True)
 class OstUse:
-    """The OSTs that hold the bytes of a run's files.
-
-    Attributes
-    ----------
-    used : int
-        The number of OSTs with bytes of the files, from their beginning to their highest offset.
-    osts : int or None
-        All OSTs of the file system; None if the log does not tell it (version 2 of the module).
-    """
+    """OSTs with bytes of the files, up to their highest offsets; all OSTs, None if not known."""
 
     used: int
     osts: int | None
@@ -31,8 +23,7 @@ class OstUse:
 def ost_use(facts: Facts) -> OstUse | None:
     """Count the OSTs that hold the files; None if the log tells no OST.
 
-    A file system is known by its number of OSTs. If there are several, the one of which the files
-    moved most bytes counts.
+    Of several file systems (by their number of OSTs) the one with most moved bytes counts.
     """
     if facts.lustre is None or not len(facts.lustre):
         return None
@@ -52,17 +43,7 @@ def ost_use(facts: Facts) -> OstUse | None:
 
 @dataclass(frozen=True)
 class OstPieces:
-    """The parts of the files on OSTs; each array has an entry for each file on each OST.
-
-    Attributes
-    ----------
-    file : ndarray of int64
-        The row in `Facts.files`.
-    ost : ndarray of int64
-        The OST.
-    part : ndarray of float64
-        The share of the file's bytes on it (0 to 1).
-    """
+    """For each file on each OST: the row in `Facts.files`, and the share of its bytes (0 to 1)."""
 
     file: Ints
     ost: Ints

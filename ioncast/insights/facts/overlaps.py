@@ -14,16 +14,9 @@ from summario.reading.operations import UNKNOWN_OFFSET, Operations
 
 @dataclass(frozen=True)
 class Overlaps:
-    """The files that one operation used through POSIX; each array has an entry for each.
+    """The files (ascending rows in `Facts.files`) that one operation used through POSIX.
 
-    Attributes
-    ----------
-    file : ndarray of int64
-        The row in `Facts.files`, ascending.
-    bytes : ndarray of int64
-        The bytes that all requests moved together.
-    distinct_bytes : ndarray of int64
-        The bytes of the file that they touched, each counted once.
+    `bytes` are moved bytes, `distinct_bytes` the touched bytes of the file, each counted once.
     """
 
     file: Ints
@@ -37,14 +30,7 @@ class Overlaps:
 
 
 def overlaps_of(facts: Facts, operation: Operation) -> Overlaps | None:
-    """Count the bytes that the POSIX requests of one operation moved more than once.
-
-    Returns
-    -------
-    Overlaps or None
-        None without a trace of POSIX, or if requests are missing in it: then the counters tell
-        more.
-    """
+    """Count bytes that one operation's POSIX requests moved again; None without a whole trace."""
     trace = facts.trace
     if trace is None or not facts.run.has(DXT_MODULES["POSIX"]):
         return None

@@ -27,23 +27,12 @@ class ProcessTimes:
 
     The rows of the arrays are reads, writes and metadata (`KINDS`), the columns `Facts.files`. No
     process can wait for longer than the run takes, so longer times, for example of several
-    threads, are scaled down to the run time.
+    threads, are scaled down to the run time (`run_seconds`; 0 if the log does not tell it).
 
-    Attributes
-    ----------
-    run_seconds : float
-        The run time; 0 if the log does not tell it.
-    rank : int
-        The slowest process, if most of its time is in records of its own; else `NO_RANK`.
-    is_mean : bool
-        Whether most of the time is a mean over processes, because the log does not tell the
-        slowest one.
-    layers : mapping of str to ndarray
-        The seconds by layer.
-    seconds : ndarray
-        The seconds at the highest layer of each file. Metadata are those of POSIX and STDIO.
-    file_mean_seconds, run_mean_seconds : ndarray
-        The same as means over the processes of each file, and over those of the run.
+    `rank` is the slowest process, if most of its time is in records of its own; else `NO_RANK`.
+    If the log does not tell the slowest one, most of the time is a mean over processes (`is_mean`).
+    `seconds` are at the highest layer of each file, metadata those of POSIX and STDIO;
+    `file_mean_seconds` and `run_mean_seconds` are means over processes of the file, and of the run.
     """
 
     run_seconds: float
@@ -79,8 +68,7 @@ class ProcessTimes:
     def above_run_mean(self, ranks: Ints | None = None) -> Floats:
         """Take the time above the mean of all processes, in all files together.
 
-        With `ranks` it is 0 if the log tells that the slowest process is not among them: then the
-        run would not end earlier without them.
+        It is 0 if `ranks` surely lack the slowest process: without them the run ends no earlier.
         """
         if ranks is not None and self.rank != NO_RANK and self.rank not in ranks:
             return np.zeros_like(self.seconds)

@@ -13,15 +13,7 @@ from ioncast_base.limits import LONGEST_SECONDS
 
 @dataclass(frozen=True)
 class RankSeconds:
-    """Seconds by process.
-
-    Attributes
-    ----------
-    rank : ndarray of int64
-        The processes with records of their own, ascending.
-    seconds : ndarray of float64
-        The time in these records, of each process.
-    """
+    """Seconds of each process with records of its own, ascending, and those of reduced records."""
 
     rank: Ints
     seconds: Floats
@@ -34,13 +26,7 @@ class RankSeconds:
 
 
 def rank_seconds(values: Iterable[tuple[Layer, Floats]]) -> RankSeconds:
-    """Add up seconds by process.
-
-    Parameters
-    ----------
-    values : iterable of (Layer, ndarray of float64)
-        For each layer the seconds of each of its rows.
-    """
+    """Add up by process the seconds of each layer's rows."""
     rank, seconds, reduced = [np.zeros(0, np.int64)], [np.zeros(0)], 0.0
     for layer, of_rows in values:
         # Of hostile numbers the sum could be infinite.

@@ -20,20 +20,8 @@ RankSource = Literal["trace", "heat map", "records"]
 class RankFacts:
     """The processes that moved bytes, in ascending order; the others count as zeros.
 
-    Each file counts once, at its highest layer.
-
-    Attributes
-    ----------
-    source : str
-        "trace" (DXT), "heat map" (HEATMAP: bytes only) or "records" (of single processes).
-    rank : ndarray of int64
-        The process of each entry.
-    reads, writes : ndarray of float64 or None
-        Its requests; None if the source does not tell them.
-    bytes_read, bytes_written : ndarray of float64
-        The bytes that it moved.
-    seconds : ndarray of float64 or None
-        The time of its requests; None if the source does not tell it.
+    Each file counts once, at its highest layer. `source` is "trace" (DXT), "heat map" (bytes only)
+    or "records" (of single processes). Numbers of requests and seconds are None if it lacks them.
     """
 
     source: RankSource
@@ -52,15 +40,10 @@ class RankFacts:
 
 
 def ranks_of(facts: Facts, most_missing: float = 0.1) -> RankFacts | None:
-    """Add up what each process did.
+    """Add up what each process did, by trace, else heat maps, else records of single processes.
 
-    The trace counts first, then the heat maps, then the records of single processes. A source
-    counts if it has the bytes of the run's files, and no others, but for a small share.
-
-    Returns
-    -------
-    RankFacts or None
-        None if the run moved no bytes, or if no source tells enough.
+    A source counts if it has the bytes of the run's files, and no others, but for a small share.
+    The result is None without moved bytes or such a source.
     """
     if not facts.files.bytes.sum(dtype=np.float64):
         return None

@@ -19,16 +19,8 @@ _STRONGEST = 1 - 1e-12
 class SlowOst:
     """An OST on which files are slow.
 
-    Attributes
-    ----------
-    ost : int
-        Its number.
-    correlation : float
-        Pearson's r between the bandwidth of files and their share on this OST.
-    probability : float
-        The probability of such a correlation, or a stronger one, by chance on any of the OSTs.
-    files : ndarray of int64
-        The indices of the files on it.
+    `correlation` is Pearson's r of the files' bandwidths and their shares on this OST,
+    `probability` that of such a correlation, or a stronger one, by chance on any of the OSTs.
     """
 
     ost: int
@@ -48,23 +40,10 @@ def slow_osts(
 ) -> list[SlowOst]:
     """Find the OSTs with a negative correlation, the strongest first.
 
-    Parameters
-    ----------
-    bandwidth : ndarray of float64, shape (files,)
-        The bandwidth of each file, in any unit; the files may be those of several runs.
-    file, ost : ndarray of int64, shape (pieces,)
-        For each piece of a file on an OST the index of the file, and the OST.
-    part : ndarray of float64, shape (pieces,)
-        The piece's share of its file (0 to 1).
-    most_correlation : float
-        An OST is slow if r is below this number.
-    most_probability : float
-        And if the probability by chance, times the number of OSTs (Bonferroni), is below this one.
-
-    Returns
-    -------
-    list of SlowOst
-        Only OSTs with at least `FEWEST_FILES` files on them, and as many elsewhere.
+    Each file has a `bandwidth`, in any unit; the files may be those of several runs. Each piece has
+    the index of its `file`, its `ost` and its `part` of the file (0 to 1). An OST is slow if r, and
+    the probability by chance times the number of OSTs (Bonferroni), are below their limits. It has
+    at least `FEWEST_FILES` files, and as many lie elsewhere.
 
     References
     ----------

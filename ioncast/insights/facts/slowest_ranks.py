@@ -14,17 +14,7 @@ from ioncast_base.limits import LONGEST_SECONDS
 
 @dataclass(frozen=True)
 class Extreme:
-    """A process of each shared file; each array has an entry for each file.
-
-    Attributes
-    ----------
-    rank : ndarray of int64
-        The process.
-    bytes : ndarray of float64
-        The bytes that it moved.
-    seconds : ndarray of float64
-        Its time in reads, writes and metadata.
-    """
+    """A process of each shared file, its bytes, and its time in reads, writes and metadata."""
 
     rank: Ints
     bytes: Floats
@@ -36,16 +26,7 @@ class SharedFiles:
     """The files that several processes used, at the highest layer of each.
 
     Darshan finds the slowest and the fastest process of a file whose records it reduces. Of other
-    files they are those of the processes with a record.
-
-    Attributes
-    ----------
-    file : ndarray of int64
-        The row in `Facts.files`.
-    processes : ndarray of int64
-        The processes among which the slowest and the fastest one were found.
-    bytes, seconds : ndarray of float64
-        The bytes and the time of all these processes together.
+    files they are those of the processes with a record. Bytes and seconds are those of all these.
     """
 
     file: Ints
@@ -74,14 +55,7 @@ def shared_files_of(facts: Facts) -> SharedFiles:
 
 
 def bytes_of_single_ranks(facts: Facts, operation: Operation) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Find the files with records of several processes, and how unequal these are.
-
-    Yields
-    ------
-    file, most, fewest : ndarray of int64
-        For each layer the files, and the most and the fewest bytes that a process with a record
-        moved in each.
-    """
+    """Yield by layer the files with several processes' records, their most and fewest bytes."""
     for layer in facts.layers.values():
         rows, first = _single_ranks(facts, layer, layer.rank)
         if len(rows):

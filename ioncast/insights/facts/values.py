@@ -32,25 +32,14 @@ HIGHEST_FIRST: tuple[Api, ...] = ("MPIIO", "STDIO", "POSIX")
 class Requests:
     """The requests of one operation; each array has an entry for each record of a layer.
 
-    Attributes
-    ----------
-    requests, bytes : ndarray of int64
-        Requests, and the bytes that they moved.
-    consecutive, sequential : ndarray of int64
-        Requests that start where the one before them ended, and at or after that place. The
-        sequential ones contain the consecutive ones. Zeros for MPI-IO and STDIO.
-    first : ndarray of int64
-        Requests that can be neither, at most (see `summario.phases.streams.first_accesses`).
-    random : ndarray of int64
-        Requests that are surely neither: requests - sequential - first, at least 0.
-    small : ndarray of int64
-        Requests below 1 MiB. Zeros for STDIO, which has no histogram.
-    histogram : ndarray of int64, shape (records, 10)
-        Requests by size (`summario.reading.layouts.SIZE_BINS`). Zeros for STDIO.
-    independent, collective, split, nonblocking : ndarray of int64
-        The calls of MPI-IO by kind; zeros for the other layers.
-    seconds : ndarray of float64
-        The time of the requests, of all processes of the record together.
+    `consecutive` requests start where the one before them ended, `sequential` ones at or after that
+    place; zeros for MPI-IO and STDIO. At most `first` requests can be neither (see
+    `summario.phases.streams.first_accesses`), and `random` requests surely are neither: requests -
+    sequential - first, at least 0.
+
+    `small` (below 1 MiB) and `histogram` (10 bins, `summario.reading.layouts.SIZE_BINS`) are zeros
+    for STDIO, which has no histogram. `independent`, `collective`, `split` and `nonblocking` calls
+    are zeros for other layers than MPI-IO. `seconds` are of all processes of the record together.
     """
 
     requests: Ints
@@ -72,24 +61,11 @@ class Requests:
 class Layer:
     """The records of one api, a row for each (file, rank), without files that do not count.
 
-    Attributes
-    ----------
-    api : str
-        One of `ioncast_base.kinds.APIS`.
-    records : Records
-        All counters of the rows. `count` and `seconds` read one.
-    file : ndarray of int64
-        The row of the record's file in `Facts.files`.
-    rank : ndarray of int64
-        The process of the run; -1 if Darshan reduced the records of all processes to one.
-    first_rank : ndarray of int64
-        The process of the run that is rank 0 in the record's log; 0 if the run has one log.
-    processes : ndarray of int64
-        The number of processes in the record: 1, or all of its log.
-    metadata_seconds : ndarray of float64
-        Time in open, close, stat, seek and so on, of all processes of the record together.
-    order, first_row : ndarray of int64
-        The rows sorted by file, and where in them each of `used_files` begins (see `of_files`).
+    `file` is a row in `Facts.files`, `rank` the process of the run, -1 if Darshan reduced all to
+    one record, and `first_rank` the process that is rank 0 in the record's log (0 for one log).
+    `processes` is 1, or all of its log. `metadata_seconds` (open, close, stat, seek and so on) are
+    of all these together. `order` sorts the rows by file; each of `used_files` begins there at
+    `first_row` (see `of_files`).
     """
 
     api: Api
@@ -172,20 +148,9 @@ def share(part: float, whole: float) -> float | None:
 class Files:
     """A table with a row for each file of the application, or of the system if asked for.
 
-    Attributes
-    ----------
-    id : ndarray of uint64
-        Darshan's record id.
-    path : tuple of str
-        The path as the log has it, any characters; "file ID" if the log has none.
-    api : ndarray of int8
-        The highest layer that the application used for it, an index into `APIS`.
-    bytes_read, bytes_written : ndarray of int64
-        The moved bytes, at the highest layer.
-    read_extent_bytes, written_extent_bytes : ndarray of int64
-        The highest offset that was read or written, plus 1; 0 where nothing was.
-    processes : ndarray of int64
-        The processes that used it, at the highest layer.
+    Numbers are at `api` (an index into `APIS`), the highest layer that the application used. A path
+    may have any characters, and is "file ID" if the log has none. An extent is the highest offset
+    that was read or written, plus 1; 0 where nothing was.
     """
 
     id: NDArray[np.uint64]
@@ -229,12 +194,8 @@ class Module:
 class RunFacts:
     """A run's job record, of the earliest log if there are several.
 
-    Attributes
-    ----------
-    start_seconds, end_seconds : float
-        Seconds since the epoch: the earliest start and the latest end.
-    darshan : str
-        The version of Darshan that wrote the log, or of the log's format if it is not known.
+    Times since the epoch are the earliest start and the latest end. `darshan` is its version, or
+    the version of the log's format if that is not known.
     """
 
     name: str
@@ -266,22 +227,9 @@ class RunFacts:
 class Facts:
     """The facts of a run, which tables, comparisons and checks are made from.
 
-    Attributes
-    ----------
-    layers : mapping of str to Layer
-        The layers that have records of these files, by api.
-    libraries : mapping of str to Records
-        The records of H5F, H5D, PNETCDF_FILE and PNETCDF_VAR of all logs.
-    nodes : NodeCount or None
-        The number of compute nodes; None if nothing tells it.
-    trace : Operations or None
-        The traced requests to the files; None without DXT, or if it was not read.
-    heatmaps : mapping of (str, str) to Heatmap
-        The heat maps by api and operation, of a run with one log. They contain all files.
-    lustre : LustreComponents or None
-        The layouts of the files on Lustre, of the first log that has them.
-    warnings : tuple of str
-        Sentences about data that are missing or damaged.
+    `libraries` has the records of H5F, H5D, PNETCDF_FILE and PNETCDF_VAR of all logs. `trace` is
+    None without DXT, or if it was not read. `heatmaps`, by api and operation, are only of a run
+    with one log and contain all files. `lustre` has the layouts of the first log with any.
     """
 
     run: RunFacts

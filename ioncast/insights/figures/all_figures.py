@@ -12,20 +12,10 @@ from ioncast.insights.figures.size_figure import size_figures
 
 
 def figures_of(characterisation: Document, checks: Document) -> Iterator[Drawn]:
-    """Draw a run from its documents of insights.
+    """Draw requests by size, time by layer, files and processes, as far as they are known.
 
-    Parameters
-    ----------
-    characterisation : mapping
-        The tables as `ioncast characterize --format json` has them, with the most important
-        `files`, `layer_times` and `ranks`.
-    checks : mapping
-        The findings, as `ioncast check --format json` has them.
-
-    Yields
-    ------
-    Drawn
-        Requests by size, time by layer, the files and the processes, as far as they are known.
+    The documents are those of `ioncast characterize --format json`, with the most important
+    `files`, `layer_times` and `ranks`, and of `ioncast check --format json`.
     """
     yield from size_figures(characterisation)
     for found in (

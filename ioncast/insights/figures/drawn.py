@@ -34,22 +34,10 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure and its numbers.
+    """A figure (None if the log has only numbers) and its numbers.
 
-    Attributes
-    ----------
-    key : str
-        Its name in the addresses of a page.
-    title, said : str
-        Its heading, and a sentence that says what it shows.
-    figure : Figure or None
-        The figure; None if the log has only the numbers.
-    columns : tuple of Column
-        The columns; the first one names the row.
-    findings : tuple of str
-        The codes of the findings about the same numbers.
-    is_wide : bool
-        Whether it needs the width of the page.
+    `key` is its name in addresses of a page, `said` a sentence that says what it shows, and
+    `findings` has codes of findings about the same numbers. The first column names the row.
     """
 
     key: str

@@ -13,13 +13,9 @@ from ioncast_base.kinds import APIS
 
 
 def files_record(files: Files, times: FileTimes, most: int) -> list[dict[str, Any]]:
-    """Describe the files that moved most bytes, and those that took most time.
+    """Describe the files that moved most bytes, and those that took most time, in turns.
 
-    Returns
-    -------
-    list of dict
-        The most important files first: the one with most bytes, the one with most time, and so on.
-        Seconds are those of all processes together, but for `slowest_seconds`.
+    Seconds are those of all processes together, but for `slowest_seconds`.
     """
     by_bytes, by_time = (
         np.argsort(-values, kind="stable")[:most] for values in (files.bytes, times.seconds)

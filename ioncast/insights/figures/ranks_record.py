@@ -20,22 +20,11 @@ _DIGITS = 5
 def ranks_record(
     facts: Facts, ranks: RankFacts | None, most_missing: float
 ) -> dict[str, Any] | None:
-    """Describe the processes; if they are more than `MOST_RANGES`, in ranges of ranks.
+    """Describe the processes, in at most `MOST_RANGES` ranges of ranks, from `first_ranks` on.
 
-    Parameters
-    ----------
-    ranks : RankFacts or None
-        The processes that moved bytes (`ioncast.insights.facts.rank_totals.ranks_of`).
-    most_missing : float
-        The share of the time that may be in reduced records, which do not tell processes apart.
-
-    Returns
-    -------
-    dict or None
-        `source` of the bytes, None if the log does not tell them; `processes`; the `first_ranks` of
-        the ranges; and `values`: for each quantity its total, its largest value and the rank of it,
-        and the `mean` in each range, with `min` and `max` if a range has several processes. None
-        if the log does not tell processes apart.
+    `values` has for each quantity its total, its largest value with the rank, and the `mean` in
+    each range, with `min` and `max` if a range has several processes. At most `most_missing` of the
+    time may be in reduced records. None if the log does not tell processes apart.
     """
     own = _seconds(facts, most_missing)
     found = [*_moved(ranks), *(own or _seconds_of_requests(ranks))]

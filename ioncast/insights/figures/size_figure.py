@@ -63,13 +63,7 @@ def _drawn(name: str, counts: Counts) -> Drawn:
 
 
 def bin_in_words(bin_: str) -> str:
-    """Write a bin of a histogram in words.
-
-    Examples
-    --------
-    >>> [bin_in_words(bin_) for bin_ in (BINS[0], BINS[2], BINS[4], BINS[9])]
-    ['0 to 100 bytes', '1 KiB to 10 KiB', '100 KiB to 1 MiB', 'more than 1 GiB']
-    """
+    """Write a bin of a histogram in words: "1 KiB to 10 KiB", "more than 1 GiB"."""
     low, _, high = bin_.partition("–")
     if not high:
         return bin_

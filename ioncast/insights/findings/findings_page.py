@@ -30,18 +30,7 @@ summary { cursor: pointer; }
 
 
 def write_findings(path: str | Path, records: Sequence[Record]) -> None:
-    """Write the page.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        The runs, as `ioncast.insights.checks.record.to_record` makes them.
-
-    Raises
-    ------
-    InputError
-        When the page cannot be written.
-    """
+    """Write the page of runs, as `ioncast.insights.checks.record.to_record` makes them."""
     parts = [part for record in records for part in _run(record)]
     write_page(path, title="Findings about I/O", parts=parts, style=_STYLE)
 

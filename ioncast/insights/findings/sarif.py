@@ -1,7 +1,4 @@
-"""The findings of runs as SARIF 2.1.0, the format in which development platforms show findings.
-
-Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
-"""
+"""Findings of runs as OASIS SARIF 2.1.0, the format in which development platforms show them."""
 
 from __future__ import annotations
 
@@ -36,13 +33,7 @@ def to_sarif(
     thresholds: Thresholds,
     errors: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Convert the findings of runs to an object for JSON.
-
-    Parameters
-    ----------
-    records : iterable of mapping
-        The runs, as `ioncast.insights.checks.record.to_record` makes them.
-    """
+    """Convert runs, as `ioncast.insights.checks.record.to_record` makes them, to SARIF in JSON."""
     records = list(records)
     driver = {
         "name": "ioncast",

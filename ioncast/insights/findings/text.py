@@ -33,15 +33,7 @@ Marked = Callable[[str, str], str]
 
 
 def to_text(record: Record, marked: Marked = lambda text, _: text, *, details: bool = False) -> str:
-    """Write the verdict on a run, and the causes in the order of the time that each could save.
-
-    Parameters
-    ----------
-    record : mapping
-        The run, as `ioncast.insights.checks.record.to_record` makes it.
-    details : bool
-        Write all findings and all examples, also those of negligible causes.
-    """
+    """Write verdict and causes by the time to save; with `details` all findings and examples."""
     shown = ("major", "minor", "unknown", "negligible") if details else _DETAILED
     by_code = {finding["code"]: finding for finding in record["findings"]}
     causes = [each for each in record["causes"] if each["importance"] in shown]

@@ -40,13 +40,7 @@ class CauseCount:
 
 @dataclass
 class RunsSeen:
-    """The sums of all runs so far; it needs no more memory for more runs.
-
-    Attributes
-    ----------
-    core_hours, core_hours_at_stake : float
-        Hours of run time times processes, and the part of them that could be saved at most.
-    """
+    """The sums of all runs so far, in run time times processes; more runs need no more memory."""
 
     runs: int = 0
     core_hours: float = 0.0

@@ -40,13 +40,7 @@ TABLES: tuple[Callable[[Scope], Table], ...] = (
 
 @dataclass(frozen=True)
 class EachFile:
-    """The tables of each file, the one with most bytes first.
-
-    Attributes
-    ----------
-    groups : ndarray of int64
-        The group of each of `paths` in `tables`.
-    """
+    """The tables of each file, the one with most bytes first, with its group in `tables`."""
 
     paths: tuple[str, ...]
     groups: Ints
@@ -73,13 +67,7 @@ class EachFile:
 
 @dataclass(frozen=True)
 class Characterisation:
-    """The tables of a run.
-
-    Attributes
-    ----------
-    job : dict
-        The job, see `ioncast.insights.tables.job_record.job_record`.
-    """
+    """The tables of a run; `job` is a `job_record`."""
 
     log: str
     job: dict[str, Any]
@@ -92,14 +80,7 @@ class Characterisation:
 def characterised(
     facts: Facts, *, by_file: bool = False, patterns: Sequence[str] = ()
 ) -> Characterisation:
-    """Make the tables of a run.
-
-    Parameters
-    ----------
-    patterns : sequence of str
-        Only files whose path, or its last part, matches one of these patterns count, such as
-        `*.h5`; without any, all files.
-    """
+    """Make the tables of a run, with `patterns` only of files whose path or name matches one."""
     rows = _matching(facts, patterns) if patterns else np.arange(len(facts.files))
     return Characterisation(
         log=facts.run.name,
@@ -112,10 +93,7 @@ def characterised(
 
 
 def to_record(found: Characterisation) -> dict[str, Any]:
-    """Convert the tables of a run to a record, without those of its files (see `file_records`).
-
-    Rows are lists in the order of `columns`.
-    """
+    """Convert a run's tables to a record, rows to lists, without files (see `file_records`)."""
     return {
         "log": found.log,
         "job": found.job,

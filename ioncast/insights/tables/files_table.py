@@ -20,8 +20,7 @@ ACCESSES = ("read only", "written only", "read and written", "without bytes")
 def files(scope: Scope) -> Table:
     """Count the files by access, or describe each file.
 
-    Each byte counts once, at the highest layer that the application used for its file. The size of
-    a file is the highest offset that was read or written, plus 1.
+    Each byte counts once, at its file's highest layer. A file's size is its highest offset plus 1.
     """
     lines = _each(scope) if scope.by_file else _all(scope)
     return Table("files", "Files", tuple(lines))

@@ -76,14 +76,8 @@ def _between_layers(mpiio: LayerScope, operation: Operation) -> Iterator[Line]:
 class _Below:
     """The POSIX requests, of one operation, to files that were used through MPI-IO.
 
-    Attributes
-    ----------
-    is_through : ndarray of bool
-        Whether each of the run's files was used through MPI-IO and has POSIX records.
-    has_records : ndarray of bool
-        Whether each group has such files.
-    requests, bytes : ndarray
-        The requests to these files in each group, and the bytes that they moved.
+    `is_through` tells for each of the run's files whether it is such a file and has POSIX records,
+    `has_records` for each group whether it has such files.
     """
 
     is_through: Bools

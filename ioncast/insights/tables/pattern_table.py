@@ -20,8 +20,7 @@ _NOT_ALIGNABLE = "not known"
 def pattern(scope: Scope) -> Table:
     """Tell in which order, and how aligned, the requests of each layer are.
 
-    The shares of the order are shares of reads, of writes, or of both; all others are shares of
-    both, because Darshan counts reads and writes together.
+    The order has shares of reads, of writes, or of both; all else of both, as Darshan counts it.
     """
     lines: list[Line] = []
     for layer in scope.layers():

@@ -12,19 +12,10 @@ Record = Mapping[str, Any]
 
 
 def from_records(records: Sequence[Record]) -> list[Characterisation]:
-    """Make the tables of runs again, so that they can be compared.
+    """Make the tables of runs from records of `to_record`, all with the same tables, to compare.
 
-    Parameters
-    ----------
-    records : sequence of mapping
-        The runs, as `ioncast.insights.tables.characterising.to_record` makes them. A list of rows
-        may be shorter than it was.
-
-    Returns
-    -------
-    list of Characterisation
-        The runs, all with the same tables. Records do not tell which characteristics people need
-        not see, so these are the ones that tell nothing.
+    Records do not tell which rows people need not see, so these are the ones that tell nothing. A
+    list of rows may be shorter than it was.
     """
     names = dict.fromkeys(table["name"] for record in records for table in record["tables"])
     return [_run(record, names) for record in records]

@@ -1,7 +1,4 @@
-"""`Scope`: the groups of files that a table is about, one of all files or one of each file.
-
-`LayerScope` has the records of one layer in these groups.
-"""
+"""`Scope`: a table's groups, all files or each file; `LayerScope`: a layer's records in them."""
 
 from __future__ import annotations
 
@@ -21,15 +18,7 @@ from ioncast_base.limits import MOST_BYTES
 
 @dataclass(frozen=True)
 class Scope:
-    """Groups of a run's files.
-
-    Attributes
-    ----------
-    files : ndarray of int64
-        The rows of the files that count in `facts.files`, ascending.
-    by_file : bool
-        Whether each file is a group, in the order of `files`; else all are one group.
-    """
+    """Groups of a run's files: `files` (ascending rows of `facts.files`), or each if `by_file`."""
 
     facts: Facts
     files: Ints

@@ -1,7 +1,4 @@
-"""Table 3, sizes: the most common sizes of requests and strides between them.
-
-Source: Carns et al. (2009), Tables III, IVa, IVb and VII.
-"""
+"""Table 3, sizes of requests and strides (Carns et al. 2009, Tables III, IVa, IVb and VII)."""
 
 from __future__ import annotations
 
@@ -51,19 +48,9 @@ def _common(layer: LayerScope, name: str, value: str, count: str) -> Iterator[Li
 
 
 def most_common(values: Ints, counts: Ints, groups: Ints, number: int) -> tuple[Ints, Ints]:
-    """Find the four most common values of each group; of equally common ones the largest.
+    """Find the four most common values of each group, most common first; the largest of equals.
 
-    Parameters
-    ----------
-    values, counts : ndarray of int64, shape (records, 4)
-        The values of each record and how often it has them; a value of 0 is an empty slot.
-    groups : ndarray of int64, shape (records,)
-        The group of each record; records of group -1 do not count.
-
-    Returns
-    -------
-    tuple of ndarray, shape (groups, 4)
-        The values and their counts, the most common first; counts of 0 where there are less.
+    A record has four values and counts (0: an empty slot), and a group (-1: it does not count).
     """
     is_value = (values > 0) & (counts > 0) & (groups >= 0)[:, None]
     group = np.broadcast_to(groups[:, None], values.shape)[is_value]

@@ -19,18 +19,8 @@ COLUMNS = ("layer", "characteristic", "value", "unit", "share", "of", "note")
 class Characteristic(NamedTuple):
     """A characteristic of one group of files, with the columns `COLUMNS`.
 
-    Attributes
-    ----------
-    layer : str
-        The api, or the module of a library, such as "H5D"; empty for all layers.
-    value : int, float, str or None
-        None if it is not known; then `note` says why.
-    unit : str
-        The unit of the value; empty for counts and texts.
-    share : float or None
-        The share, 0 to 1, of the thing that `of` names.
-    note : str
-        A restriction of the value, or the reason why it has no value.
+    `layer` is an api or a library's module ("H5D"), empty for all. `share` (0 to 1) is of the thing
+    that `of` names. `note` restricts the value, or says why it is not known (None).
     """
 
     layer: str
@@ -57,18 +47,9 @@ class Characteristic(NamedTuple):
 class Line:
     """A characteristic of every group of files.
 
-    Attributes
-    ----------
-    layer, name : str
-        As in `Characteristic`; `{}` in a name stands for the number of `labels`.
-    values : sequence, one for each group
-        The values; None or not a finite number if a value is not known.
-    wholes : sequence, optional
-        The values are shares of these numbers.
-    present : sequence of bool, optional
-        Whether each group has the characteristic; by default all have.
-    is_rare : bool
-        Whether people need not see a 0.
+    A value is None or not finite if it is not known. Values are shares of `wholes`. `{}` in `name`
+    stands for the number of `labels`. Groups without the characteristic are not `present`. If
+    `is_rare`, people need not see a 0.
     """
 
     layer: str
