@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioncast.service.decide.scripts import MOST_PROGRAMS, programs
-from ioncast.service.decide.shell import Work, simple_commands
 from tests.support.examples import examples
 
 SLURM = r"""#!/bin/bash -l
@@ -245,37 +242,6 @@ def test_any_text_is_read_without_an_error(script: str) -> None:
     found = programs(script)
     assert len(found) == len(set(found)) <= MOST_PROGRAMS
     assert all(program.isprintable() and " " not in program for program in found)
-
-
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
-
-
-@given(st.lists(WORDS, min_size=1, max_size=6))
-def test_quoted_words_are_read_as_they_were_quoted(words: list[str]) -> None:
-    [command] = simple_commands(shlex.join(words), Work(math.inf))
-    assert ["".join(piece.text for piece in word) for word in command] == words
-
-
-LETTERS = st.text("ab/.-_%,", min_size=1, max_size=4)
-PIECES = st.one_of(
-    LETTERS,
-    LETTERS.map(lambda text: f"'{text} #'"),
-    LETTERS.map(lambda text: f'"{text};\\" "'),
-    st.sampled_from(["\\ ", "\\'", "\\;", "\\\n", "$'x y'", '""', "\\$"]),
-)
-LINES = st.lists(st.lists(PIECES, min_size=1, max_size=4).map("".join), min_size=1, max_size=5)
-
-
-@given(LINES, st.sampled_from(["", " # more", " > /dev/null", " 2>&1", "; :", " |cat"]))
-@settings(max_examples=examples(60))
-def test_words_are_those_that_bash_takes_a_line_for(line: list[str], end: str) -> None:
-    script = " ".join(["printf", "'%s\\n-\\n'", "./a", *line]) + end.replace("> /dev/null", "")
-    said = subprocess.run(
-        ["bash", "--norc", "-f", "-c", script], capture_output=True, check=True, text=True
-    ).stdout
-    command = next(iter(simple_commands(script, Work(math.inf))))
-    words = ["".join(piece.text for piece in word) for word in command]
-    assert words[2:] == said.split("\n-\n")[:-1]
 
 
 def test_bash_and_we_run_the_same_programs_of_a_script(tmp_path: Path) -> None:
