@@ -6,7 +6,7 @@ import click
 
 from ioncast_base.command_options import CommandGroup
 from scheduler_plugin.arbiter.command import arbitrate
-from scheduler_plugin.checking.command import check
+from scheduler_plugin.check.command import check
 from scheduler_plugin.collector.command import watch
 from scheduler_plugin.collector.import_history_command import import_history
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scheduler_plugin.checking.controller import Controller
-from scheduler_plugin.checking.plugin import Plugin
-from scheduler_plugin.checking.rights import gather_rights, rules_of_plugin, rules_of_slurm
+from scheduler_plugin.check.controller import Controller
+from scheduler_plugin.check.plugin import Plugin
+from scheduler_plugin.check.rights import gather_rights, rules_of_plugin, rules_of_slurm
 from scheduler_plugin.file_rights import Rule
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -1,4 +1,4 @@
-"""Asking sources that may hang, be missing or be forbidden: each ends as a value or as a `Gap`."""
+"""Asks sources that may hang, be missing or be forbidden, each within a limit of time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.visible_text import visible
-from scheduler_plugin.checking.row_values import Gap
+from scheduler_plugin.check.row_values import MissingSource
 
 # A command or a request may take so long, and all sources that are asked at once a little longer.
 ANSWER_S = 10.0
@@ -42,12 +42,12 @@ def gathered(sources: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
     until = time.monotonic() + PATIENCE_S
     for thread in threads:
         thread.join(max(until - time.monotonic(), 0))
-    silent = Gap(f"no answer within {PATIENCE_S:g} s", "look why it hangs")
+    silent = MissingSource(f"no answer within {PATIENCE_S:g} s", "look why it hangs")
     return {name: found.get(name, silent) for name in sources}
 
 
 def attempted(source: Callable[[], Any]) -> Any:
-    """The value of a source, or a `Gap` with the reason why it has none."""
+    """The value of a source, or a `MissingSource` with the reason why it has none."""
     try:
         return source()
     except IoncastError as error:
@@ -57,9 +57,9 @@ def attempted(source: Callable[[], Any]) -> Any:
         return _gap(error, f"{type(error).__name__}: {error}", "")
 
 
-def _gap(error: BaseException, reason: str, remedy: str) -> Gap:
+def _gap(error: BaseException, reason: str, remedy: str) -> MissingSource:
     is_forbidden = isinstance(error, PermissionError) and os.geteuid() != 0
-    return Gap(" ".join(reason.split())[:_LONGEST_REASON], remedy, is_forbidden)
+    return MissingSource(" ".join(reason.split())[:_LONGEST_REASON], remedy, is_forbidden)
 
 
 def said_by(*command: str, user: str | None = None, told: str = "") -> str:

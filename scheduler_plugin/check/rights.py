@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from scheduler_plugin.checking.controller import Controller
-from scheduler_plugin.checking.hooks import HookSettings
-from scheduler_plugin.checking.plugin import FILES, Plugin
-from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown
+from scheduler_plugin.check.controller import Controller
+from scheduler_plugin.check.hooks import HookSettings
+from scheduler_plugin.check.plugin import FILES, Plugin
+from scheduler_plugin.check.row_values import MissingSource, Row, fail, ok, unknown
 from scheduler_plugin.file_rights import RightsProblem, Rule, entries_on_the_way, rights_problems
 from scheduler_plugin.settings import SiteSettings
 
@@ -62,7 +62,7 @@ def rules_of_plugin(slurm: Controller, plugin: Plugin) -> Iterator[Rule]:
 
 
 def rules_of_hooks(
-    user: str, hooks: Sequence[Path], settings: HookSettings | Gap | None
+    user: str, hooks: Sequence[Path], settings: HookSettings | MissingSource | None
 ) -> Iterator[Rule]:
     """The rules for ioncast's hooks, which SlurmUser `user` runs, and for all that they read."""
     writers = frozenset([user])
@@ -75,7 +75,7 @@ def rules_of_hooks(
                 yield Rule(each, writers)
 
 
-def rules_of_part(path: str, settings: SiteSettings | Gap) -> Iterator[Rule]:
+def rules_of_part(path: str, settings: SiteSettings | MissingSource) -> Iterator[Rule]:
     """The rules for the settings of a part, in the file `path`, and for its tokens."""
     yield Rule(path)
     if isinstance(settings, SiteSettings):
@@ -95,11 +95,13 @@ def gather_rights(rule: Rule) -> tuple[RightsProblem, ...] | None:
     return tuple(rights_problems(rule, entries))
 
 
-def rights_rows(found: Mapping[str, tuple[RightsProblem, ...] | Gap | None]) -> Iterator[Row]:
+def rights_rows(
+    found: Mapping[str, tuple[RightsProblem, ...] | MissingSource | None],
+) -> Iterator[Row]:
     """One row for each problem; a folder on the way to several files has one row."""
     problems: dict[tuple[str, str], RightsProblem] = {}
     for each in found.values():
-        if isinstance(each, Gap):
+        if isinstance(each, MissingSource):
             yield unknown(_SUBJECT, each)
         for problem in each if isinstance(each, tuple) else ():
             problems.setdefault((problem.path, problem.remedy), problem)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.arbiter.heartbeat import STOPPED_S
-from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
-from scheduler_plugin.checking.watch_and_arbiter import in_words
+from scheduler_plugin.check.row_values import MissingSource, Row, fail, ok, unknown, warn
+from scheduler_plugin.check.watch_and_arbiter import in_words
 from scheduler_plugin.collector.limits_file import LONGEST_BYTES
 from scheduler_plugin.settings import DarshanSettings
 
@@ -90,7 +90,7 @@ def _beginning(path: Path, longest: int) -> str:
         raise InputError("this file is missing", where=str(path)) from error
 
 
-def heartbeat_row(written_s: int | Gap, now_s: float, expected: str, path: str) -> Row:
+def heartbeat_row(written_s: int | MissingSource, now_s: float, expected: str, path: str) -> Row:
     """Judge the arbiter's heartbeat; `expected` is the plugin's path, `path` the arbiter's."""
     subject, remedy = "heartbeat", "look at `systemctl status ioncast-arbiter` and at its log"
     if expected != path:
@@ -99,10 +99,8 @@ def heartbeat_row(written_s: int | Gap, now_s: float, expected: str, path: str) 
             f"the plugin reads {expected or 'no file'}, and the arbiter writes {path}",
             "set `heartbeat` in ioncast_settings.lua to the arbiter's file",
         )
-    if isinstance(written_s, Gap):
-        return unknown(
-            subject, Gap(written_s.reason, written_s.remedy or remedy, written_s.needs_root)
-        )
+    if isinstance(written_s, MissingSource):
+        return unknown(subject, written_s, remedy)
     age_s = now_s - written_s
     if written_s == STOPPED_S:
         return fail(subject, "the arbiter does not work: no jobs are held", remedy)
@@ -112,7 +110,7 @@ def heartbeat_row(written_s: int | Gap, now_s: float, expected: str, path: str) 
 
 
 def limits_row(
-    found: LimitsState | Gap, now_s: float, licence: str, expected: str, path: str
+    found: LimitsState | MissingSource, now_s: float, licence: str, expected: str, path: str
 ) -> Row:
     """Judge the file of limits; `expected` is the plugin's path, `path` the watch's."""
     subject = "file of limits"
@@ -122,8 +120,8 @@ def limits_row(
             f"the plugin reads {expected or 'no file'}, and the watch writes {path or 'no file'}",
             "set `limits` in ioncast_settings.lua and in watch.toml to the same file",
         )
-    if isinstance(found, Gap):
-        return unknown(subject, Gap(found.reason, found.remedy or _WATCH, found.needs_root))
+    if isinstance(found, MissingSource):
+        return unknown(subject, found, _WATCH)
     fine = ok(subject, f"{path} is up to date")
     return next(_limits_problems(subject, found, now_s, licence), fine)
 
@@ -142,14 +140,11 @@ def _limits_problems(subject: str, found: LimitsState, now_s: float, licence: st
         yield warn(subject, f"it is {in_words(age_s)} old", _WATCH)
 
 
-def darshan_row(found: DarshanState | Gap) -> Row:
+def darshan_row(found: DarshanState | MissingSource) -> Row:
     """Judge Darshan's folders."""
     subject, make = "Darshan's folders", "run darshan-mk-log-dirs.pl, which makes them"
-    if isinstance(found, Gap):
-        return unknown(
-            subject,
-            Gap(found.reason, found.remedy or "set [darshan] in watch.toml", found.needs_root),
-        )
+    if isinstance(found, MissingSource):
+        return unknown(subject, found, "set [darshan] in watch.toml")
     if found.mode is None:
         return warn(subject, f"{found.today} is missing: no job can write a log today", make)
     if not found.mode & stat.S_IWOTH:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler_plugin.checking.asking_sources import said_by
+from scheduler_plugin.check.asking_sources import said_by
 from scheduler_plugin.slurm.licence_limits import is_named
 
 # Slurm 24.11 numbers settings that may have several values: PrologSlurmctld[0].

@@ -24,7 +24,7 @@ from benchdb.store.database import opened_database, transaction
 from ioncast.service.running.demo_data import fill
 from ioncast.service.store.tokens import add_token
 from scheduler_plugin.arbiter.held_metrics import held_metrics
-from scheduler_plugin.checking import asking_sources
+from scheduler_plugin.check import asking_sources
 from scheduler_plugin.slurm import Job
 from tests.support.command import run_ioncast
 from tests.support.serving import PATIENCE_S, Served, running, wait_for

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from scheduler_plugin.checking.controller import Controller
-from scheduler_plugin.checking.plugin import FILES, Plugin
-from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
+from scheduler_plugin.check.controller import Controller
+from scheduler_plugin.check.plugin import FILES, Plugin
+from scheduler_plugin.check.row_values import MissingSource, Row, fail, ok, unknown, warn
 from scheduler_plugin.slurm.licence_limits import Limits
 from scheduler_plugin.slurm.licences import licence_count
 
@@ -15,7 +15,9 @@ _STEP_3 = "install the plugin (docs/slurm.md, step 3)"
 _SOCKET = " lua_socket="
 
 
-def plugin_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap) -> Iterator[Row]:
+def plugin_rows(
+    controller: Controller, plugin: Plugin | MissingSource, loaded: str | MissingSource
+) -> Iterator[Row]:
     """Judge the plugin inside slurmctld: whether it is used, its settings, and lua-socket."""
     names = controller.of("JobSubmitPlugins").split(",")
     if "lua" in names:
@@ -24,10 +26,12 @@ def plugin_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap)
         yield fail(
             "slurmctld", "it runs no job_submit.lua", "set JobSubmitPlugins=lua in slurm.conf"
         )
-    if isinstance(plugin, Gap):
-        yield unknown("settings", Gap(plugin.reason, plugin.remedy or _STEP_3, plugin.needs_root))
+    if isinstance(plugin, MissingSource):
+        yield unknown("settings", plugin, _STEP_3)
     elif plugin.complaints and not plugin.is_as_slurmctld:
-        yield unknown("settings", Gap("; ".join(plugin.complaints)[:500], needs_root=True))
+        yield unknown(
+            "settings", MissingSource("; ".join(plugin.complaints)[:500], needs_root=True)
+        )
     elif plugin.complaints:
         said = "; ".join(plugin.complaints)
         yield fail("settings", said[:500], f"correct {controller.folder}/ioncast_settings.lua")
@@ -36,9 +40,11 @@ def plugin_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap)
     yield from _loaded_rows(controller, plugin, loaded)
 
 
-def _loaded_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap) -> Iterator[Row]:
+def _loaded_rows(
+    controller: Controller, plugin: Plugin | MissingSource, loaded: str | MissingSource
+) -> Iterator[Row]:
     reload = _RELOAD.format(controller.folder)
-    if isinstance(loaded, Gap):
+    if isinstance(loaded, MissingSource):
         yield unknown("loaded settings", loaded)
         return
     if not loaded:
@@ -53,7 +59,9 @@ def _loaded_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap
         if used == plugin.loaded.partition(_SOCKET)[0]:
             yield ok("loaded settings", "slurmctld uses those in the file")
         elif not plugin.is_as_slurmctld:
-            other = Gap(f"slurmctld uses {used}, and its token cannot be read", needs_root=True)
+            other = MissingSource(
+                f"slurmctld uses {used}, and its token cannot be read", needs_root=True
+            )
             yield unknown("loaded settings", other)
         else:
             yield fail("loaded settings", f"slurmctld uses older ones: {used}", reload)
@@ -67,12 +75,14 @@ def _loaded_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap
         )
 
 
-def file_rows(installed: Mapping[str, str | Gap], shipped: Mapping[str, str]) -> Iterator[Row]:
+def file_rows(
+    installed: Mapping[str, str | MissingSource], shipped: Mapping[str, str]
+) -> Iterator[Row]:
     """Compare the plugin's files with those of this version; the settings are the site's own."""
     for name in FILES[:2]:
         text = installed[name]
-        if isinstance(text, Gap):
-            yield unknown(name, Gap(text.reason, text.remedy or _STEP_3, text.needs_root))
+        if isinstance(text, MissingSource):
+            yield unknown(name, text, _STEP_3)
         elif text == shipped[name]:
             yield ok(name, "that of this version")
         elif name == FILES[0] and "ioncast.lua" in text:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from scheduler_plugin.checking import (
+from scheduler_plugin.check import (
     controller,
     hooks,
     judging,
@@ -21,10 +21,10 @@ from scheduler_plugin.checking import (
     watch_and_arbiter,
     written_files,
 )
-from scheduler_plugin.checking.asking_sources import gathered
-from scheduler_plugin.checking.controller import Controller
-from scheduler_plugin.checking.plugin import Plugin
-from scheduler_plugin.checking.row_values import Gap, Row, fail, unknown, warn
+from scheduler_plugin.check.asking_sources import gathered
+from scheduler_plugin.check.controller import Controller
+from scheduler_plugin.check.plugin import Plugin
+from scheduler_plugin.check.row_values import MissingSource, Row, fail, unknown, warn
 from scheduler_plugin.file_rights import Rule
 from scheduler_plugin.settings import SiteSettings
 from scheduler_plugin.token_files import read_token
@@ -36,7 +36,7 @@ _NO_SLURM = "run this command on slurmctld's machine, while slurmctld runs"
 
 @dataclass
 class _Found:
-    """All that was gathered, by the names of the sources; what is missing in it is a `Gap`."""
+    """All that was gathered, by source; a source that told nothing is a `MissingSource`."""
 
     files: dict[watch_and_arbiter.Part, str]
     values: dict[str, Any] = field(default_factory=dict)
@@ -51,13 +51,15 @@ class _Found:
                 yield part, found
 
     @property
-    def controller(self) -> Controller | Gap:
-        found: Controller | Gap = self.values["controller"]
+    def controller(self) -> Controller | MissingSource:
+        found: Controller | MissingSource = self.values["controller"]
         return found
 
     @property
-    def plugin(self) -> Plugin | Gap:
-        found: Plugin | Gap = self.values.get("plugin", Gap("slurmctld does not answer"))
+    def plugin(self) -> Plugin | MissingSource:
+        found: Plugin | MissingSource = self.values.get(
+            "plugin", MissingSource("slurmctld does not answer")
+        )
         return found
 
 
@@ -86,7 +88,7 @@ def inspect(files: dict[watch_and_arbiter.Part, str]) -> list[Row]:
 
 def _ask_about_slurm(found: _Found) -> None:
     slurm = found.controller
-    if isinstance(slurm, Gap):
+    if isinstance(slurm, MissingSource):
         return
     sources: dict[str, Any] = {
         "plugin": partial(plugin.gather_plugin, slurm.folder, slurm.user),
@@ -151,7 +153,7 @@ def _ask_about_service(found: _Found) -> None:
     found.ask(**sources)
 
 
-def _text(value: str | Gap | None) -> str:
+def _text(value: str | MissingSource | None) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -179,7 +181,7 @@ def _rules(found: _Found) -> Iterator[Rule]:
     for part, path in found.files.items():
         yield from rights.rules_of_part(path, found.values[part])
     slurm, lua = found.controller, found.plugin
-    if isinstance(slurm, Gap):
+    if isinstance(slurm, MissingSource):
         return
     yield from rights.rules_of_slurm(slurm, _text(found.values["slurmdbd.conf"]))
     yield from rights.rules_of_hooks(
@@ -193,13 +195,13 @@ def _rights_rows(found: _Found) -> list[Row]:
     """Look at the rights of all files at once, and judge them."""
     sources = {rule.path: partial(rights.gather_rights, rule) for rule in _rules(found)}
     keys = found.values.get("slurmdbd.conf")
-    unread = {"slurmdbd.conf": keys} if isinstance(keys, Gap) else {}
+    unread = {"slurmdbd.conf": keys} if isinstance(keys, MissingSource) else {}
     return list(rights.rights_rows({**gathered(sources), **unread}))
 
 
 def _controller_rows(found: _Found) -> Iterator[Row]:
     slurm, lua = found.controller, found.plugin
-    if isinstance(slurm, Gap):
+    if isinstance(slurm, MissingSource):
         yield fail("slurmctld", slurm.reason, _NO_SLURM)
         return
     yield from judging.plugin_rows(slurm, lua, found.values["loaded"])
@@ -207,7 +209,7 @@ def _controller_rows(found: _Found) -> Iterator[Row]:
         {name: found.values[name] for name in plugin.FILES[:2]},
         {name: plugin.gather_text(plugin.SHIPPED / name) for name in plugin.FILES[:2]},
     )
-    if isinstance(lua, Gap):
+    if isinstance(lua, MissingSource):
         return
     licences: dict[str, str] = {part: settings.licence.name for part, settings in found.settings()}
     yield from judging.licence_rows(slurm, lua, licences, _text(found.values["in_file"]))
@@ -237,7 +239,7 @@ def _part_rows(found: _Found, now_s: float) -> Iterator[Row]:
     slurm = found.controller
     for part in found.files:
         settings = found.values[part]
-        if isinstance(settings, Gap):
+        if isinstance(settings, MissingSource):
             yield unknown(f"{part}: settings", settings)
             continue
         user = settings.slurmrestd.user
@@ -252,7 +254,7 @@ def _part_rows(found: _Found, now_s: float) -> Iterator[Row]:
             yield watch_and_arbiter.version_row(part, running, version("ioncast"))
         rest = found.values[f"{part} rest"]
         is_known = isinstance(rest, watch_and_arbiter.Rest) and not isinstance(
-            rest.limits, Gap | None
+            rest.limits, MissingSource | None
         )
         if part == "watch" and is_known and isinstance(found.plugin, Plugin):
             yield judging.limits_row(rest.limits, found.plugin)
@@ -291,7 +293,7 @@ def _service_rows(found: _Found, now_s: float) -> Iterator[Row]:
     for part in (*found.files, *(["plugin"] if has_token else [])):
         token = found.values.get(f"{part} token")
         rights = found.values.get(f"{part} rights", token)
-        if isinstance(rights, dict | Gap):
+        if isinstance(rights, dict | MissingSource):
             yield watch_and_arbiter.role_row(part, rights, now_s)
 
 
@@ -306,7 +308,7 @@ def _file_rows(found: _Found, now_s: float) -> Iterator[Row]:
             limits = settings.watch.limits or ""
             if isinstance(lua, Plugin) and (limits or lua.of("limits")):
                 yield written_files.limits_row(
-                    found.values.get("limits", Gap("the watch writes no file")),
+                    found.values.get("limits", MissingSource("the watch writes no file")),
                     now_s,
                     lua.licence,
                     lua.of("limits"),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ioncast_base.errors import InputError
-from scheduler_plugin.checking.asking_sources import can, said_by
-from scheduler_plugin.checking.plugin import gather_text
-from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
+from scheduler_plugin.check.asking_sources import can, said_by
+from scheduler_plugin.check.plugin import gather_text
+from scheduler_plugin.check.row_values import MissingSource, Row, fail, ok, unknown, warn
 
 SHIPPED = Path(__file__).resolve().parents[1] / "hooks"
 # The settings in slurm.conf, and the hook that each names.
@@ -84,7 +84,7 @@ def gather_hook_settings(path: Path, user: str) -> HookSettings:
     )
 
 
-def hook_row(setting: str, value: str, hook: Hook | Gap | None) -> Row:
+def hook_row(setting: str, value: str, hook: Hook | MissingSource | None) -> Row:
     """Judge a hook; None if slurm.conf names a script of the site."""
     name = HOOKS[setting]
     path = hook_paths(value, name)[0]
@@ -92,8 +92,8 @@ def hook_row(setting: str, value: str, hook: Hook | Gap | None) -> Row:
         return warn(
             setting, f"{path} is not ioncast's", f"let it call ioncast's {name}, or name that"
         )
-    if isinstance(hook, Gap):
-        return unknown(setting, Gap(hook.reason, hook.remedy or _INSTALL, hook.needs_root))
+    if isinstance(hook, MissingSource):
+        return unknown(setting, hook, _INSTALL)
     if not hook.is_runnable:
         return fail(setting, f"SlurmUser cannot run {path}", f"chmod 755 {path}")
     if not hook.is_shipped:
@@ -101,10 +101,12 @@ def hook_row(setting: str, value: str, hook: Hook | Gap | None) -> Row:
     return ok(setting, path)
 
 
-def settings_row(found: HookSettings | Gap, user: str, licence: str, *, is_arbitrated: bool) -> Row:
+def settings_row(
+    found: HookSettings | MissingSource, user: str, licence: str, *, is_arbitrated: bool
+) -> Row:
     """Judge hooks.conf and JOBS_FOLDER."""
     subject = "hooks.conf"
-    if isinstance(found, Gap):
+    if isinstance(found, MissingSource):
         return unknown(subject, found)
     if found.licence != licence:
         return fail(

@@ -9,9 +9,9 @@ from typing import Any
 from ioncast_base.errors import InputError
 from ioncast_base.wording import counted, in_words
 from scheduler_plugin.addresses import Address
-from scheduler_plugin.checking import asking_sources
-from scheduler_plugin.checking.asking_sources import can
-from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
+from scheduler_plugin.check import asking_sources
+from scheduler_plugin.check.asking_sources import can
+from scheduler_plugin.check.row_values import MissingSource, Row, fail, ok, unknown, warn
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 
 _UNAUTHORISED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
@@ -22,7 +22,7 @@ _START = "look at `systemctl status ioncast` and at its log"
 
 
 @dataclass(frozen=True)
-class Service:
+class CheckedService:
     """The service at the address of the watch or the arbiter.
 
     Attributes
@@ -41,14 +41,14 @@ class Service:
     untried: Mapping[str, Mapping[str, Any]]
 
 
-def gather_service(address: str, token: str) -> Service:
+def gather_service(address: str, token: str) -> CheckedService:
     """Ask the service for its state."""
     with _client(address, "") as anybody:
         state, version = anybody.readiness(), anybody.release()
         is_open = _is_open(anybody)
     with _client(address, token) as ours:
         systems = ours.systems()
-    return Service(
+    return CheckedService(
         version,
         str(state.get("keeper")),
         str(state.get("database")),
@@ -82,7 +82,8 @@ def gather_answer(address: str, token: str, user: str) -> int:
         raise InputError(
             f"the user {user}, who runs slurmctld, cannot use this socket",
             where=socket,
-            remedy="check that it exists, and the rights of its folder",
+            remedy="check that it exists, and that `decisions_group` in service.toml is a group of"
+            " the user",
         )
     try:
         with _client(url, token) as service:
@@ -96,10 +97,10 @@ def _client(address: str, token: str) -> Ioncast:
     return Ioncast(address, lambda: token, asking_sources.ANSWER_S)
 
 
-def answer_row(setting: str, address: str, status: int | Gap, *, has_token: bool) -> Row:
+def answer_row(setting: str, address: str, status: int | MissingSource, *, has_token: bool) -> Row:
     """Judge the answer at an address of the plugin; `setting` is the address's name."""
     subject = f"plugin: {setting}"
-    if isinstance(status, Gap):
+    if isinstance(status, MissingSource):
         return fail(subject, status.reason, status.remedy or _START)
     if status in _UNPROCESSABLE:
         return ok(subject, f"{address} answers")
@@ -114,11 +115,14 @@ def answer_row(setting: str, address: str, status: int | Gap, *, has_token: bool
 
 
 def service_rows(
-    found: Service | Gap, systems: Mapping[str, str], version: str, private: frozenset[str]
+    found: CheckedService | MissingSource,
+    systems: Mapping[str, str],
+    version: str,
+    private: frozenset[str],
 ) -> list[Row]:
     """Judge the service."""
-    if isinstance(found, Gap):
-        return [unknown("service", Gap(found.reason, found.remedy or _START, found.needs_root))]
+    if isinstance(found, MissingSource):
+        return [unknown("service", found, _START)]
     return [
         _state_row(found),
         *_system_rows(found, systems),
@@ -128,14 +132,14 @@ def service_rows(
     ]
 
 
-def _state_row(found: Service) -> Row:
+def _state_row(found: CheckedService) -> Row:
     state = f"keeper {found.keeper}, database {found.database}"
     if found.keeper == "ok" and found.database == "ok":
         return ok("service", state)
     return warn("service", state, "decisions continue; look at the service's log")
 
 
-def _system_rows(found: Service, systems: Mapping[str, str]) -> list[Row]:
+def _system_rows(found: CheckedService, systems: Mapping[str, str]) -> list[Row]:
     names = sorted(set(systems.values()))
     if len(names) > 1:
         said = ", ".join(f"{part}: {name}" for part, name in systems.items())
@@ -153,7 +157,7 @@ def _system_rows(found: Service, systems: Mapping[str, str]) -> list[Row]:
     return [ok("system", f"the service has measurements of {name}") for name in names]
 
 
-def _untried_rows(found: Service, systems: Mapping[str, str]) -> list[Row]:
+def _untried_rows(found: CheckedService, systems: Mapping[str, str]) -> list[Row]:
     return [
         ok("untried", _untried(found.untried[name]))
         for name in sorted(set(systems.values()))
@@ -176,7 +180,7 @@ def _untried(system: Mapping[str, Any]) -> str:
     )
 
 
-def _version_row(found: Service, version: str) -> Row:
+def _version_row(found: CheckedService, version: str) -> Row:
     if found.version == version:
         return ok("versions", f"service and this program are {version}")
     return warn(
@@ -186,7 +190,7 @@ def _version_row(found: Service, version: str) -> Row:
     )
 
 
-def _reading_row(found: Service, private: frozenset[str]) -> Row:
+def _reading_row(found: CheckedService, private: frozenset[str]) -> Row:
     if not found.is_open:
         return ok("reading", "the service shows nothing without a token")
     if "jobs" in private:

@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 
 from ioncast_base.command_options import format_option, in_colour
-from scheduler_plugin.checking.inspection import inspect
-from scheduler_plugin.checking.row_values import Row, Status, exit_code
-from scheduler_plugin.checking.watch_and_arbiter import Part
+from scheduler_plugin.check.inspection import inspect
+from scheduler_plugin.check.row_values import Row, Status, exit_code
+from scheduler_plugin.check.watch_and_arbiter import Part
 
 _PLACES: dict[Part, str] = {
     "watch": "/etc/ioncast/watch.toml",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ioncast_base.errors import InputError
-from scheduler_plugin.checking import (
+from scheduler_plugin.check import (
     asking_sources,
     hooks,
     judging,
@@ -23,8 +23,8 @@ from scheduler_plugin.checking import (
     watch_and_arbiter,
     written_files,
 )
-from scheduler_plugin.checking.asking_sources import attempted, gathered, said_by
-from scheduler_plugin.checking.controller import (
+from scheduler_plugin.check.asking_sources import attempted, gathered, said_by
+from scheduler_plugin.check.controller import (
     Controller,
     gather_loaded_line,
     last_loaded,
@@ -32,8 +32,8 @@ from scheduler_plugin.checking.controller import (
     read_totals,
     setting_in_file,
 )
-from scheduler_plugin.checking.plugin import SHIPPED, Plugin, gather_plugin
-from scheduler_plugin.checking.row_values import Gap, Row, exit_code, fail, ok, unknown, warn
+from scheduler_plugin.check.plugin import SHIPPED, Plugin, gather_plugin
+from scheduler_plugin.check.row_values import MissingSource, Row, exit_code, fail, ok, unknown, warn
 from scheduler_plugin.settings import DarshanSettings
 from scheduler_plugin.slurm.jwt_claims import claims_of
 from scheduler_plugin.slurm.licence_limits import Limits
@@ -65,7 +65,7 @@ PLUGIN = Plugin(
     (),
     f"{LOADED} lua_socket=yes",
 )
-GAP = Gap("no answer within 30 s", "look why it hangs")
+GAP = MissingSource("no answer within 30 s", "look why it hangs")
 
 
 def statuses(rows: Any) -> dict[str, str]:
@@ -86,7 +86,7 @@ def test_only_a_failure_makes_the_command_fail() -> None:
 
 
 def test_a_source_that_only_root_may_read_is_a_warning() -> None:
-    row = unknown("limits", Gap("Permission denied", needs_root=True))
+    row = unknown("limits", MissingSource("Permission denied", needs_root=True))
     assert (row.status, row.found) == ("WARN", "not checked: Permission denied")
     assert row.remedy == "run this command as root"
 
@@ -100,7 +100,7 @@ def test_a_source_that_hangs_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     ever = threading.Event()
     found = gathered({"hangs": ever.wait, "answers": lambda: 4})
     ever.set()
-    assert found["hangs"] == Gap("no answer within 0.2 s", "look why it hangs")
+    assert found["hangs"] == MissingSource("no answer within 0.2 s", "look why it hangs")
 
 
 def test_any_error_of_a_source_is_a_gap() -> None:
@@ -110,8 +110,8 @@ def test_any_error_of_a_source_is_a_gap() -> None:
     def refused() -> None:
         raise InputError("cannot be read", where="/f", remedy="do this")
 
-    assert gathered({"a": broken})["a"] == Gap("ZeroDivisionError: no way")
-    assert attempted(refused) == Gap("/f: cannot be read", "do this")
+    assert gathered({"a": broken})["a"] == MissingSource("ZeroDivisionError: no way")
+    assert attempted(refused) == MissingSource("/f: cannot be read", "do this")
 
 
 def test_a_command_that_hangs_fails_or_is_missing_is_one_clause(
@@ -214,7 +214,10 @@ def test_settings_without_an_end_do_not_hang(
     ],
 )
 def test_the_plugin_in_slurmctld(
-    controller: Controller, plugin: Plugin | Gap, loaded: str | Gap, bad: dict[str, str]
+    controller: Controller,
+    plugin: Plugin | MissingSource,
+    loaded: str | MissingSource,
+    bad: dict[str, str],
 ) -> None:
     found = statuses(judging.plugin_rows(controller, plugin, loaded))
     assert {subject: status for subject, status in found.items() if status != "OK"} == bad
@@ -230,7 +233,7 @@ def test_the_plugin_in_slurmctld(
         ("job_submit.lua", "return slurm.SUCCESS", "FAIL"),
     ],
 )
-def test_the_files_of_the_plugin(name: str, text: str | Gap, status: str) -> None:
+def test_the_files_of_the_plugin(name: str, text: str | MissingSource, status: str) -> None:
     shipped = {"job_submit.lua": "shipped", "ioncast.lua": "shipped"}
     found = statuses(judging.file_rows({**shipped, name: text}, shipped))
     assert found.pop(name) == status
@@ -302,7 +305,7 @@ HOOK_SETTINGS = hooks.HookSettings("ionode", "/jobs", "/site/switch")
         ("/h/prolog_slurmctld.sh", replace(HOOK, is_runnable=False), "FAIL"),
     ],
 )
-def test_a_hook(value: str, hook: hooks.Hook | Gap | None, status: str) -> None:
+def test_a_hook(value: str, hook: hooks.Hook | MissingSource | None, status: str) -> None:
     assert hooks.hook_row("PrologSlurmctld", value, hook).status == status
 
 
@@ -394,7 +397,7 @@ def test_a_text_that_is_not_a_token_has_no_claims(token: str) -> None:
     ],
 )
 def test_rights_in_slurm(
-    part: watch_and_arbiter.Part, level: str | Gap | None, private: list[str], status: str
+    part: watch_and_arbiter.Part, level: str | MissingSource | None, private: list[str], status: str
 ) -> None:
     assert watch_and_arbiter.rights_row(part, "u", level, frozenset(private)).status == status
 
@@ -404,9 +407,11 @@ def test_slurmrestd_and_its_plugin_for_slurmdbd() -> None:
     assert set(statuses(watch_and_arbiter.rest_rows("watch", rest)).values()) == {"OK"}
     without = watch_and_arbiter.rest_rows("watch", replace(rest, limits=None))
     assert [row.status for row in without] == ["OK"]
-    [_, row] = watch_and_arbiter.rest_rows("watch", replace(rest, limits=Gap("no answer")))
+    [_, row] = watch_and_arbiter.rest_rows(
+        "watch", replace(rest, limits=MissingSource("no answer"))
+    )
     assert (row.status, "openapi/dbv0.0.38" in row.remedy) == ("FAIL", True)
-    cluster = Gap("several clusters", "set `slurmrestd.cluster`")
+    cluster = MissingSource("several clusters", "set `slurmrestd.cluster`")
     [_, row] = watch_and_arbiter.rest_rows("watch", replace(rest, limits=cluster))
     assert (row.status, row.remedy) == ("FAIL", "set `slurmrestd.cluster`")
     assert [row.status for row in watch_and_arbiter.rest_rows("watch", GAP)] == ["FAIL"]
@@ -415,7 +420,7 @@ def test_slurmrestd_and_its_plugin_for_slurmdbd() -> None:
 @pytest.mark.parametrize(
     ("running", "status"), [("0.1.0", "OK"), ("0.0.9", "WARN"), ("", "WARN"), (GAP, "FAIL")]
 )
-def test_the_version_of_a_running_part(running: str | Gap, status: str) -> None:
+def test_the_version_of_a_running_part(running: str | MissingSource, status: str) -> None:
     assert watch_and_arbiter.version_row("watch", running, "0.1.0").status == status
 
 
@@ -447,7 +452,7 @@ def test_roles_of_tokens(part: str, role: str | None, left_s: float | None, stat
 
 # The service ------------------------------------------------------------------------------------
 
-SERVICE = service.Service("0.1.0", "ok", "ok", ("mn4",), False, {})
+SERVICE = service.CheckedService("0.1.0", "ok", "ok", ("mn4",), False, {})
 
 
 @pytest.mark.parametrize(
@@ -494,7 +499,7 @@ def test_applications_that_may_do_better_are_named() -> None:
 @pytest.mark.parametrize(
     ("answered", "status"), [(422, "OK"), (400, "OK"), (401, "FAIL"), (500, "FAIL"), (GAP, "FAIL")]
 )
-def test_the_answer_at_the_plugins_address(answered: int | Gap, status: str) -> None:
+def test_the_answer_at_the_plugins_address(answered: int | MissingSource, status: str) -> None:
     assert (
         service.answer_row("address", "unix:/run/d.sock", answered, has_token=False).status
         == status
@@ -510,7 +515,7 @@ def test_a_service_that_never_answers_is_not_waited_for(
         silent.bind(str(path))
         silent.listen()
         found = attempted(lambda: service.gather_service(f"unix:{path}", "ion_a"))
-    assert isinstance(found, Gap)
+    assert isinstance(found, MissingSource)
     assert "does not answer within 0.3 s" in found.reason
 
 
@@ -528,7 +533,7 @@ def test_a_service_that_never_answers_is_not_waited_for(
         (GAP, "/h", "FAIL"),
     ],
 )
-def test_the_heartbeat(written: int | Gap, expected: str, status: str) -> None:
+def test_the_heartbeat(written: int | MissingSource, expected: str, status: str) -> None:
     assert written_files.heartbeat_row(written, NOW_S, expected, "/h").status == status
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ioncast_base.errors import InputError
-from scheduler_plugin.checking.asking_sources import said_by, search_path
+from scheduler_plugin.check.asking_sources import said_by, search_path
 from scheduler_plugin.settings import LicenceSettings
 
 FILES = ("job_submit.lua", "ioncast.lua", "ioncast_settings.lua")

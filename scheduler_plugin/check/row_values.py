@@ -33,7 +33,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Gap:
+class MissingSource:
     """A source that tells nothing."""
 
     reason: str
@@ -56,11 +56,13 @@ def fail(subject: str, found: str, remedy: str) -> Row:
     return Row("FAIL", subject, visible(found), visible(remedy))
 
 
-def unknown(subject: str, gap: Gap) -> Row:
-    """The row of a source that tells nothing."""
-    if gap.needs_root:
-        return warn(subject, f"not checked: {gap.reason}", "run this command as root")
-    return fail(subject, gap.reason, gap.remedy or "run this command again when it answers")
+def unknown(
+    subject: str, missing: MissingSource, remedy: str = "run this command again when it answers"
+) -> Row:
+    """The row of a source that tells nothing; `remedy` counts if the source has none."""
+    if missing.needs_root:
+        return warn(subject, f"not checked: {missing.reason}", "run this command as root")
+    return fail(subject, missing.reason, missing.remedy or remedy)
 
 
 def exit_code(rows: Sequence[Row]) -> int:

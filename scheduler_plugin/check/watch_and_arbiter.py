@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from ioncast_base.errors import InputError, IoncastError
-from scheduler_plugin.checking import asking_sources
-from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
+from scheduler_plugin.check import asking_sources
+from scheduler_plugin.check.row_values import MissingSource, Row, fail, ok, unknown, warn
 from scheduler_plugin.settings import SiteSettings, read_settings
 from scheduler_plugin.slurm import Slurm, SlurmAnswerError
 from scheduler_plugin.slurm.jwt_claims import claims_of
@@ -46,7 +46,7 @@ class Rest:
     """
 
     version: str
-    limits: Limits | Gap | None
+    limits: Limits | MissingSource | None
 
 
 def gather_settings(path: str, part: Part) -> SiteSettings:
@@ -82,13 +82,13 @@ def gather_rest(settings: SiteSettings, *, has_slurmdbd: bool) -> Rest:
         return Rest(slurm.version, _limits(slurm, settings, total) if has_slurmdbd else None)
 
 
-def _limits(slurm: Slurm, settings: SiteSettings, total: int) -> Limits | Gap:
+def _limits(slurm: Slurm, settings: SiteSettings, total: int) -> Limits | MissingSource:
     try:
         return slurm.limits(settings.licence.name, total)
     except SlurmAnswerError as error:
-        return Gap(error.what)
+        return MissingSource(error.what)
     except IoncastError as error:
-        return Gap(error.what, str(error.remedy or ""))
+        return MissingSource(error.what, str(error.remedy or ""))
 
 
 def gather_running_version(path: Path) -> str:
@@ -97,12 +97,12 @@ def gather_running_version(path: Path) -> str:
     return match[1] if match else ""
 
 
-def version_row(part: Part, running: str | Gap, installed: str) -> Row:
+def version_row(part: Part, running: str | MissingSource, installed: str) -> Row:
     """Judge the version of a running part by its metrics."""
     subject = f"{part}: version"
     restart = f"systemctl restart ioncast-{part}"
-    if isinstance(running, Gap):
-        return unknown(subject, Gap(running.reason, f"{restart}; {_LOOK}", running.needs_root))
+    if isinstance(running, MissingSource):
+        return unknown(subject, replace(running, remedy=f"{restart}; {_LOOK}"))
     if running != installed:
         return warn(
             subject, f"{running or 'an unknown one'} runs, {installed} is this one", restart
@@ -111,11 +111,11 @@ def version_row(part: Part, running: str | Gap, installed: str) -> Row:
 
 
 def slurm_token_row(
-    part: Part, user: str, found: SlurmToken | Gap, slurm_user: str, now_s: float
+    part: Part, user: str, found: SlurmToken | MissingSource, slurm_user: str, now_s: float
 ) -> Row:
     """Judge a token of Slurm: its owner and its end."""
     subject = f"{part}: token of Slurm"
-    if isinstance(found, Gap):
+    if isinstance(found, MissingSource):
         return unknown(subject, found)
     fine = ok(subject, f"of {found.user}, for {in_words(found.expires_s - now_s)}")
     return next(_token_problems(subject, user, found, slurm_user, now_s), fine)
@@ -143,10 +143,12 @@ def _token_problems(
         yield warn(subject, f"it expires in {in_words(left_s)}", _RENEW)
 
 
-def rights_row(part: Part, user: str, level: str | Gap | None, private: frozenset[str]) -> Row:
+def rights_row(
+    part: Part, user: str, level: str | MissingSource | None, private: frozenset[str]
+) -> Row:
     """Judge the rights of a part in Slurm; None without slurmdbd, which knows operators."""
     subject = f"{part}: rights in Slurm"
-    if isinstance(level, Gap):
+    if isinstance(level, MissingSource):
         return unknown(subject, level)
     fine = ok(subject, f"{user} is an operator" if level == _OPERATOR else f"{user} can see jobs")
     return next(_rights_problems(part, subject, user, level, private), fine)
@@ -172,13 +174,13 @@ def _rights_problems(
         yield warn(subject, f"PrivateData={names} hides the limits of accounts from {user}", make)
 
 
-def rest_rows(part: Part, found: Rest | Gap) -> list[Row]:
+def rest_rows(part: Part, found: Rest | MissingSource) -> list[Row]:
     """Judge slurmrestd and its plugin for slurmdbd."""
     subject, dbd = f"{part}: slurmrestd", f"{part}: slurmdbd over slurmrestd"
-    if isinstance(found, Gap):
+    if isinstance(found, MissingSource):
         return [unknown(subject, found)]
     rows = [ok(subject, f"version {found.version} of the interface")]
-    if isinstance(found.limits, Gap):
+    if isinstance(found.limits, MissingSource):
         advice = f"let slurmrestd load openapi/dbv{found.version} (its option -s), and slurmdbd run"
         return [*rows, fail(dbd, found.limits.reason, found.limits.remedy or advice)]
     if found.limits is not None:
@@ -186,11 +188,11 @@ def rest_rows(part: Part, found: Rest | Gap) -> list[Row]:
     return rows
 
 
-def role_row(part: str, rights: Mapping[str, Any] | Gap, now_s: float) -> Row:
+def role_row(part: str, rights: Mapping[str, Any] | MissingSource, now_s: float) -> Row:
     """Judge a token of ioncast by what the service says about it (`GET /v1/token`)."""
     subject, needed = f"{part}: token of ioncast", ROLES[part]
     make = f"make one with `ioncast token add NAME --role {needed}`"
-    if isinstance(rights, Gap):
+    if isinstance(rights, MissingSource):
         return unknown(subject, rights)
     role, expires_s = rights.get("role"), rights.get("expires_s")
     if role in _STRONGER[needed]:
