@@ -253,13 +253,7 @@ def _how_to_import(location: str | None) -> str:
 
 
 def command_line(location: str | None) -> PredictionContext:
-    """Make the frontend of the command line.
-
-    Parameters
-    ----------
-    location : str or None
-        The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
-    """
+    """Make the context of the command line; without a location on `default_location`."""
     return PredictionContext(
         transaction=partial(transaction_on, location),
         choose_engine="choose with --engine",

@@ -39,12 +39,8 @@ class ApplicationUse(NamedTuple):
 class Need:
     """A configuration to measure, with the reasons.
 
-    Attributes
-    ----------
-    wanted : ApplicationUse or None
-        Its use by applications; None if a campaign asks for it.
-    error : float
-        Expected relative error of its present curve, 0 to 1.
+    `wanted` is its use by applications, None if a campaign asks for it; `error` is the expected
+    relative error of its present curve, 0 to 1.
     """
 
     config: IorConfig
@@ -69,18 +65,10 @@ class Need:
 def wanted_of(
     jobs: Iterable[Extraction], nodes: Callable[[NodeCount | None, int], int]
 ) -> dict[IorConfig, ApplicationUse]:
-    """Add up the bytes of jobs by configuration.
+    """Add up the bytes of jobs by configuration, in the order of their first appearance.
 
-    Parameters
-    ----------
-    nodes : callable
-        Tells the compute nodes of a configuration from those that the log names, and its number of
-        processes.
-
-    Returns
-    -------
-    dict of IorConfig to Wanted
-        The configurations in the order of their first appearance.
+    `nodes` tells the compute nodes of a configuration from those that the log names, and its number
+    of processes.
     """
     totals: dict[IorConfig, ApplicationUse] = {}
     for job in jobs:

@@ -30,14 +30,9 @@ _LOCAL_START_S, _SLURM_START_S = 1.0, 30.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The benchmarks to run on a platform.
+    """The benchmarks to run on a platform; `chosen` are those of `open` that fit into the budget.
 
-    Attributes
-    ----------
-    campaign : Campaign
-        The campaign of the user; without configurations if the plan is for applications.
-    chosen : sequence of Need
-        The configurations of `open` that fit into the budget.
+    The campaign is that of the user, without configurations if the plan is for applications.
     """
 
     platform: Platform

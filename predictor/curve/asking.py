@@ -47,19 +47,9 @@ class OpenTransaction(Protocol):
 class PredictionContext:
     """The differences between the command line and the service.
 
-    Attributes
-    ----------
-    choose_engine : str
-        The words that tell a user how to choose the engine, for a warning.
-    import_first : str
-        The remedy of an error if nothing was measured on any system.
-    where : str or None
-        The name of the database in errors; None to leave it out.
-    before_fitting : callable
-        Called with the number of configurations before a model is fitted, which takes seconds.
-    says_unstored : bool
-        Whether a warning says that a model cannot be stored. The warning contains the name of
-        the database, which the service keeps to itself.
+    `where` is the database's name in errors, None to leave it out; `says_unstored` also names it,
+    in the warning that a model cannot be stored. `before_fitting` gets the number of configurations
+    before a model is fitted, which takes seconds.
     """
 
     transaction: OpenTransaction
@@ -74,17 +64,8 @@ class PredictionContext:
 class PredictionRequest:
     """A question for a prediction, without the phases.
 
-    Attributes
-    ----------
-    nodes, ran_with : int or None
-        Number of compute nodes of the job (None: the number that the log names), and number of I/O
-        nodes of the earlier run.
-    io_nodes : tuple of int or None
-        The numbers of I/O nodes to predict; None for all that were measured.
-    engine : str or None
-        The program whose benchmarks to use; None to choose one.
-    policy : DecisionRules
-        The site's rules for the decision.
+    None stands for the nodes that the log names, all measured numbers of I/O nodes, an engine of
+    ioncast's choice, and an unknown number of I/O nodes of the earlier run (`ran_with`).
     """
 
     system: str
@@ -96,14 +77,9 @@ class PredictionRequest:
 
 
 def ask(frontend: PredictionContext, asked: PredictionRequest, found: Extraction) -> Prediction:
-    """Predict an application from the measurements in the database.
+    """Predict an application from the measurements in the database; store a model that was fitted.
 
-    If the model must be fitted first, it is stored for the next prediction.
-
-    Parameters
-    ----------
-    found : Extraction
-        The phases of one earlier run. The warnings of the prediction begin with theirs.
+    The warnings of the prediction begin with those of the phases `found`.
 
     Raises
     ------
@@ -111,8 +87,6 @@ def ask(frontend: PredictionContext, asked: PredictionRequest, found: Extraction
         When nothing was measured on the system, or not with that engine.
     InputError
         When the phases are of several jobs, or the policy is not valid.
-    DatabaseError
-        When the database does not answer.
     """
     nodes = job_nodes(asked.nodes, found.nodes)
     number = nodes and nodes.number
@@ -169,12 +143,8 @@ def read_knowledge(
     """Read the curves and the model that predict some configurations, and their summary.
 
     If the model must be fitted first, it is stored for the next prediction. Warnings name engines
-    that are left out, and a model that cannot be stored.
-
-    Raises
-    ------
-    UnknownNameError
-        When nothing was measured on the system, or not with that engine, unless `may_be_empty`.
+    that are left out, and a model that cannot be stored. Without measurements of the system and the
+    engine an UnknownNameError is raised, unless `may_be_empty`.
     """
     with frontend.transaction() as connection:
         summary = read_summary(connection, system, engine)
@@ -215,18 +185,8 @@ def read_phases(
 ) -> Extraction:
     """Read phases from a CSV of phases (by its suffix) or from the Darshan logs of one run.
 
-    Parameters
-    ----------
-    sources : sequence of str
-        A CSV; or logs, as `find_sources` finds them.
-    join : str
-        The rule for logs of one run, see `runs_among`.
-
-    Raises
-    ------
-    InputError
-        When a source cannot be used, the logs are not of one run, or the settings need a log and
-        it is a CSV.
+    `join` is the rule for logs of one run, see `runs_among`. A source that cannot be used, logs of
+    several runs, and settings that a CSV cannot follow raise an InputError.
     """
     if _is_csv(sources):
         return _phases_of_csv(sources[0], settings)
@@ -236,19 +196,9 @@ def read_phases(
 def read_run(
     sources: Sequence[str], join: Join, need: str, modules: Sequence[str] = _MODULES
 ) -> Run:
-    """Read the logs of one run, whose counters are needed too.
+    """Read the logs of one run, whose counters are needed too; a CSV of phases is an InputError.
 
-    Parameters
-    ----------
-    sources, join
-        As for `read_phases`.
-    need : str
-        The use of the counters, as a clause: "that --verify compares".
-
-    Raises
-    ------
-    InputError
-        When the source is a CSV, or as in `read_phases`.
+    `need` is the use of the counters, as a clause: "that --verify compares".
     """
     if _is_csv(sources):
         raise InputError(

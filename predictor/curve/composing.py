@@ -48,16 +48,10 @@ class Bandwidth:
 
 @dataclass(frozen=True)
 class Point:
-    """The prediction with one number of I/O nodes.
+    """The prediction with one number of I/O nodes; 0 is direct access.
 
-    Attributes
-    ----------
-    io_nodes : int
-        The number; 0 is direct access.
-    time_s : float
-        Expected seconds of I/O.
-    basis : str
-        "measured" if all parts were measured with this number of I/O nodes, else "model".
+    `time_s` are expected seconds of I/O. `basis` is "measured" if all parts were measured with this
+    number of I/O nodes, else "model".
     """
 
     io_nodes: int
@@ -67,17 +61,10 @@ class Point:
 
 
 class PartWork(NamedTuple):
-    """One part of a phase, for `compose`.
+    """One part of a phase, for `compose`: the index of the phase and the bytes that the part moves.
 
-    Attributes
-    ----------
-    phase : int
-        The index of the phase.
-    bytes : int
-        The bytes that the part moves.
-    seed : int
-        The seed of its noise. It depends on the part alone, so that another phase never makes
-        the application faster.
+    The seed of its noise depends on the part alone, so that another phase never makes the
+    application faster.
     """
 
     phase: int
@@ -92,14 +79,11 @@ class Composition:
 
     Attributes
     ----------
-    total_mib : float
-        MiB that the application moves.
     typical_mib_s : array of shape (n,)
         Expected bandwidth.
-    expected_mib_s : array of shape (DRAWS, n)
-        Draws of the expected bandwidth: the doubt about it.
-    runs_mib_s : array of shape (DRAWS, n)
-        Draws of single runs, with doubt and noise.
+    expected_mib_s, runs_mib_s : array of shape (DRAWS, n)
+        Draws of the expected bandwidth (the doubt about it), and of single runs, with doubt and
+        noise.
     """
 
     io_nodes: tuple[int, ...]
@@ -154,10 +138,7 @@ class Composition:
     def points(self, measured: Collection[int]) -> list[Point]:
         """Summarise the draws as points of a curve.
 
-        Parameters
-        ----------
-        measured : collection of int
-            The numbers of I/O nodes with which all parts were measured.
+        `measured` are the numbers of I/O nodes with which all parts were measured.
         """
         tenth, median, ninetieth = np.percentile(self.runs_mib_s, [10, 50, 90], axis=0)
         return [
@@ -174,13 +155,9 @@ class Composition:
 
 
 def compose(work: Sequence[PartWork], io_nodes: Sequence[int], timeline: Timeline) -> Composition:
-    """Compose the curve of an application.
+    """Compose the curve of an application from all parts that move bytes, at least one.
 
-    Parameters
-    ----------
-    work : sequence of PartWork
-        All parts that move bytes, at least one. Parts with the same estimate share its doubt
-        and its mode; noise is drawn for each part.
+    Parts with the same estimate share its doubt and its mode; noise is drawn for each part.
     """
     total_mib = sum(part.bytes for part in work) / MIB
     phases = len(timeline.weights)
@@ -272,10 +249,7 @@ def parted(
 def observed_mib_s(phases: Sequence[Phase]) -> float:
     """Compute the bandwidth that a run got: all bytes over the time that its phases took.
 
-    Raises
-    ------
-    ValueError
-        When the run did no I/O, or its log has no times.
+    A run without I/O, or without times in its log, raises a ValueError.
     """
     moved = sum(phase.bytes for phase in phases)
     seconds = seconds_together(phases)

@@ -43,19 +43,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Decision:
-    """The number of I/O nodes for a job.
+    """The number of I/O nodes for a job; 0 is direct access, None is no answer.
 
-    Attributes
-    ----------
-    io_nodes : int or None
-        The number; 0 is direct access, None is no answer.
-    source : str
-        "model" when it was chosen from a curve; else "default" for the site's number, or
-        "none" when the site has no default.
-    bandwidth_mib_s : float or None
-        The expected bandwidth with this number, in MiB/s.
-    tolerance : float
-        The share of the best bandwidth that may be given up for fewer I/O nodes.
+    `source` is "model" when it was chosen from a curve, "default" for the site's number, and "none"
+    without one. `bandwidth_mib_s` is expected with this number. `tolerance` is the share of the
+    best bandwidth that may be given up for fewer I/O nodes.
     """
 
     io_nodes: int | None
@@ -152,12 +144,7 @@ def abstain(
 ) -> Decision:
     """Take the site's default, at most as many I/O nodes as are available.
 
-    Parameters
-    ----------
-    cause : str or Unsure
-        Why nothing can be chosen from a curve, as a clause or as values.
-    available, default, tolerance
-        As in `decide`.
+    `cause` says why nothing can be chosen from a curve, as a clause or as values.
     """
     if default is None:
         return Decision(None, "none", None, tolerance, None, Defaulted(cause, None, None))
@@ -169,20 +156,13 @@ def abstain(
 def too_little_known(known: float, moved: float, ran_with: Sequence[int]) -> str | None:
     """Say that a curve is of too small a part of a run to decide on, and what would help.
 
-    The application's own runs show what the unknown part does, once they had several numbers of
-    I/O nodes.
-
-    Returns
-    -------
-    str or None
-        A clause; None if a decision may rest on the curve.
+    The application's own runs show what the unknown part does, once they had several numbers of I/O
+    nodes. The result is a clause; None if a decision may rest on the curve.
 
     Examples
     --------
     >>> too_little_known(50, 100, []), too_little_known(2, 100, [0, 4, 4])
     (None, None)
-    >>> too_little_known(2, 100, [4, 4, 4])  # doctest: +ELLIPSIS
-    'only 2% of the bytes have a benchmark (measure the rest, which `ioncast match` lists; ...'
     """
     if known >= LEAST_KNOWN * moved or (len(ran_with) >= _RUNS and len({*ran_with}) >= _NUMBERS):
         return None
@@ -228,13 +208,6 @@ def _check(tolerance: float, min_confidence: float, **numbers: int | None) -> No
 
 def fewest_near_best(bandwidths_mib_s: Mapping[int, float], tolerance: float = TOLERANCE) -> int:
     """Take the fewest I/O nodes whose bandwidth is within a tolerance of the highest.
-
-    Parameters
-    ----------
-    bandwidths_mib_s : mapping of int to float
-        Bandwidth in MiB/s by number of I/O nodes; not empty.
-    tolerance : float
-        The share of the highest bandwidth that may be given up, at least 0 and below 1.
 
     Examples
     --------

@@ -65,13 +65,7 @@ def curve(
     measured: Mapping[int, Sequence[float]] | None = None,
     colours: Colours = PRINTED,
 ) -> list[Trace]:
-    """Draw a predicted curve with its interval, the decision, and measured runs as points.
-
-    Parameters
-    ----------
-    measured : mapping of int to sequence of float, optional
-        Bandwidth in MiB/s of the application's own runs by number of I/O nodes.
-    """
+    """Draw a predicted curve with its interval, the decision, and measured runs (MiB/s)."""
     bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
     traces = expected(bands, colours)
     # The markers that are drawn on the line have more to show.

@@ -25,25 +25,21 @@ _UNLIKE_BENCHMARK = 0.06
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """The estimated bandwidth of a configuration with some numbers of I/O nodes.
+    """The estimated bandwidth of a configuration with n numbers of I/O nodes.
 
     Draws are natural logarithms of the ratio to the typical bandwidth.
 
     Attributes
     ----------
-    typical_mib_s : array of shape (n,)
-        Typical bandwidth of a run.
     doubt : array of shape (DRAWS, n)
         Draws of the error of the typical bandwidth; the same for all parts with this estimate.
-    run : array of shape (DRAWS, n)
-        Draws of the difference between runs; the same for all phases of a run.
-    mode : array of int, shape (DRAWS, n)
-        Draws of the mode of a run; all its phases have the same one.
+    run, mode : array of shape (DRAWS, n)
+        Draws of the difference between runs, and of the mode of a run; the same for all its phases.
     noise : tuple of n tuples of arrays
         For each mode, values to draw the difference between phases from.
     is_mean : array of bool, shape (n,)
-        Whether the typical bandwidth is the harmonic mean, with which times add up, instead of
-        the geometric mean.
+        Whether the typical bandwidth is the harmonic mean, with which times add up, instead of the
+        geometric mean.
     """
 
     typical_mib_s: Array

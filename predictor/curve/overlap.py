@@ -34,12 +34,8 @@ class Timeline:
 
     Attributes
     ----------
-    slots_seconds : ndarray of shape (slots,)
-        The length of each slot.
     first, after : ndarray of shape (phases,)
         The first slot of each phase, and the slot after its last.
-    lengths_seconds : ndarray of shape (phases,)
-        The total length of each phase's slots.
     weights : ndarray of shape (phases,)
         The share of the job's processes that took part.
     added, shared : ndarray of int
@@ -111,15 +107,6 @@ def seconds_together(phases: Sequence[Phase]) -> float:
 
     Times in which several phases run count once. Longer pauses do not count. A phase whose elapsed
     time is not known takes its I/O time, spread over its interval as in a prediction.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from summario.phases.values import Phase
-    >>> one = Phase(1, 0, 2, "write", 0, 1, 8, 9, 2, "POSIX", 1, "contiguous", "unique", 1, 1, ())
-    >>> one = replace(one, elapsed_seconds=2.5)
-    >>> seconds_together([one, replace(one, start_seconds=1), replace(one, start_seconds=9)])
-    6.0
     """
     known = np.array([phase.elapsed_seconds is not None for phase in phases], bool)
     times = np.array([own_seconds(phase) for phase in phases], float)

@@ -29,12 +29,9 @@ class SlowerShare:
 class OwnRun:
     """The bandwidth of the log's own run, beside the prediction that it did not correct.
 
-    Attributes
-    ----------
-    bandwidth_mib_s : float
-        The bytes of the phases that have a benchmark, over the time of these phases.
-    expected : tuple of SlowerShare
-        For the run's number of I/O nodes; if it is not known, for each predicted number.
+    `bandwidth_mib_s` are the bytes of the phases that have a benchmark, over the time of these
+    phases. `expected` is for the run's number of I/O nodes; if it is not known, for each predicted
+    number.
     """
 
     bandwidth_mib_s: float

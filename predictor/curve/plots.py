@@ -30,19 +30,9 @@ def curve_figure(
 def write_html(
     prediction: Prediction, path: str | Path, measured: Mapping[int, Sequence[float]] | None = None
 ) -> None:
-    """Write the plot of a prediction as one HTML page, which contains everything it needs.
+    """Write the plot of a prediction as one HTML page of about 5 MB that needs no other file.
 
-    Parameters
-    ----------
-    prediction, measured
-        As for `curve_figure`.
-    path : str or Path
-        The file to write; about 5 MB, most of it Plotly. If nothing is predicted, it says why.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
+    If nothing is predicted, the page says why. A file that cannot be written raises an InputError.
     """
     decision, *reasons = explain(prediction)
     own = prediction.own_run

@@ -61,10 +61,9 @@ class DecisionRules:
     ----------
     tolerance : float
         The share of the best bandwidth that a decision may give up for fewer I/O nodes.
-    available : int or None
-        The most I/O nodes that a job gets; None for no limit.
-    default : int or None
-        The number of I/O nodes that a job gets if nothing is known about it.
+    available, default : int or None
+        The most I/O nodes that a job gets (None: no limit), and those of a job of which nothing is
+        known.
     min_confidence : float
         The least probability that a decision reaches 0.9 of the best bandwidth, or is better than
         the default.
@@ -78,18 +77,11 @@ class DecisionRules:
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """The number of I/O nodes and the bandwidth of an earlier run of the application.
+    """An earlier run: its number of I/O nodes, and all bytes over the time of its phases.
 
-    Attributes
-    ----------
-    bandwidth_mib_s : float
-        All bytes over the time of its phases.
-    day : float or None
-        When it ran, in days since any moment; None if it is not known.
-    scatter : float
-        Standard deviation of the logarithm of its bandwidth, besides the usual scatter of runs.
-    is_cut : bool
-        Whether it got its number because too few I/O nodes were free.
+    `day` counts from any moment; None if it is not known. `scatter` is the standard deviation of
+    the logarithm, besides the usual scatter of runs. `is_cut` says that too few I/O nodes were
+    free.
     """
 
     io_nodes: int
@@ -112,14 +104,8 @@ class Best:
 class Candidates:
     """The numbers of I/O nodes that a decision may choose from.
 
-    Attributes
-    ----------
-    curve : tuple of Point
-        The points that may be chosen.
-    expected_mib_s, runs_mib_s : ndarray of shape (draws, points)
-        Draws of the expected bandwidths, jointly over the points, and a run of each draw.
-    unknown : str or None
-        The reason why nothing can be chosen, as a clause.
+    The draws have the shape (draws, points): expected MiB/s, jointly over the points of `curve`,
+    and a run of each draw. `unknown` is the reason why nothing can be chosen, as a clause.
     """
 
     curve: tuple[Point, ...]
@@ -155,23 +141,15 @@ class Prediction:
         The job whose phases were used; None if neither the phases nor the log name it.
     curve : tuple of Point
         By number of I/O nodes; empty if nothing is known.
-    best : Best
-        The number of I/O nodes with the highest expected bandwidth.
-    earlier_runs : tuple of EarlierRun
-        The runs that corrected the curve, the oldest first.
-    implausible_runs : tuple of EarlierRun
-        The runs that did not correct it, because their bandwidths are implausible (see
-        `predictor.model.plausible`).
-    warnings : tuple of str
-        Limits of the prediction, a sentence each.
+    earlier_runs, implausible_runs : tuple of EarlierRun
+        The runs that corrected the curve, the oldest first, and those that did not, because their
+        bandwidths are implausible.
     choice : Candidates
-        The points and draws of the decision, to decide by other policies.
-    nodes : NodeCount or None
-        The number of compute nodes of the job, and where it comes from; None if it is unknown.
+        The points and draws of the decision, to decide by other rules.
     uncorrected : Composition or None
         The draws before earlier runs corrected them; None if nothing is known.
     own_run : OwnRun or None
-        The run of the phases beside the prediction, where `predictor.curve.asking` compared.
+        The run of the phases beside the prediction, where asking.py compared.
     """
 
     system: str
@@ -210,19 +188,18 @@ def predict(
     Parameters
     ----------
     io_nodes : sequence of int, optional
-        The numbers of I/O nodes to predict; by default all that were measured for the phases'
-        kinds of I/O, or, without a model, for every matched benchmark.
+        The numbers of I/O nodes to predict; by default all that were measured for the phases' kinds
+        of I/O, or, without a model, for every matched benchmark.
     ran_with : int, optional
         The number of I/O nodes of the run of the phases: its bandwidth then corrects the curve.
     earlier : sequence of EarlierRun
-        Other runs of the application that do the same I/O, the oldest first. All correct the
-        curve (see `predictor.model.posterior`). Implausible bandwidths correct nothing; a
-        warning names them.
+        Other runs of the application that do the same I/O, the oldest first. All correct the curve.
+        Implausible bandwidths correct nothing; a warning names them.
 
     Raises
     ------
     InputError
-        When the phases are of several jobs, or the policy is not valid.
+        When the phases are of several jobs, or the rules are not valid.
     """
     [prediction] = predict_together(
         [phases],
@@ -250,23 +227,10 @@ def predict_together(
 ) -> list[Prediction]:
     """Predict a run and changed versions of it, with draws that belong together.
 
-    Draw i of one version and draw i of another have the same doubts about benchmarks. So the
-    draws tell how sure a difference between versions is; two intervals alone do not tell it.
-
-    Parameters
-    ----------
-    versions : sequence of sequence of Phase
-        The phases of the run, then those of each changed version. The earlier runs are runs of
-        the first version; with a model they correct all.
-    nodes : sequence of int or None
-        Compute nodes of the job of each version, if they are known.
-    knowledge, system, io_nodes, ran_with, earlier, policy
-        As for `predict`.
-
-    Raises
-    ------
-    InputError
-        As `predict`.
+    Draw i of one version and draw i of another have the same doubts about benchmarks. So the draws
+    tell how sure a difference between versions is; two intervals alone do not tell it. The earlier
+    runs are runs of the first version; with a model they correct all. `nodes` are the compute nodes
+    of each version; the other parameters are those of `predict`.
     """
     jobs = {phase.job for phases in versions for phase in phases}
     if len(jobs) > 1:

@@ -53,15 +53,8 @@ class Chosen:
 class Unsure:
     """The number that a curve would choose is not likely enough to be near the best.
 
-    Attributes
-    ----------
-    share_of_best : float
-        The share of the best bandwidth that it should reach.
-    probability : float
-        The probability that it reaches this share.
-    run_with : int or None
-        The number of I/O nodes of the run that would tell most; None if no run would tell, because
-        jobs of this name do different I/O.
+    `probability` is that of reaching `share_of_best`. `run_with` is the number of I/O nodes of the
+    run that would tell most; None if no run would tell, because jobs of this name do different I/O.
     """
 
     io_nodes: int
@@ -73,16 +66,9 @@ class Unsure:
 
 @dataclass(frozen=True)
 class Defaulted:
-    """Nothing was chosen from a curve: the site's default holds.
+    """Nothing was chosen from a curve: the site's default holds, if it has one.
 
-    Attributes
-    ----------
-    cause : str or Unsure
-        Why nothing was chosen, as a clause or as values.
-    default : int or None
-        The site's number of I/O nodes, if it has one.
-    available : int or None
-        The most I/O nodes that the job may get, where that is less than the default.
+    `available` is the most I/O nodes that the job may get, where that is less than the default.
     """
 
     cause: str | Unsure
@@ -168,8 +154,6 @@ def trial_in_words(io_nodes: int, chosen: int, loss: float) -> str:
     --------
     >>> trial_in_words(2, 8, 0.031)
     '2 I/O nodes are tried, because they may be better than 8; 3% less is expected'
-    >>> trial_in_words(0, 1, 0)
-    'direct access is tried, because it may be better than 1; about as much is expected'
     """
     them = "they" if io_nodes > 1 else "it"
     tried = f"{in_words(io_nodes)} {'are' if io_nodes > 1 else 'is'} tried"

@@ -31,14 +31,9 @@ _LITTLE_TIME = 0.01
 class Difference:
     """A property in which a benchmark differs from the wanted I/O, or may differ.
 
-    Attributes
-    ----------
-    name : str
-        "fsync" (of writes), "order" (of requests), "conditions" (options of IOR that change what a
-        run does to the storage), "block" (the number of requests of a process that follow one
-        another: "all" or a number) or "collective buffering" (see `Match.for_phase`).
-    wanted, measured : str or None
-        The values of the phase and of the benchmark; None if it is not known.
+    The names are "fsync" (of writes), "order" (of requests), "conditions" (options of IOR that
+    change what a run does to the storage), "block" (the number of requests of a process that follow
+    one another: "all" or a number) and "collective buffering". A value that is not known is None.
     """
 
     name: Literal["fsync", "order", "conditions", "block", "collective buffering"]
@@ -56,28 +51,24 @@ class Match:
     Attributes
     ----------
     kind : str
-        "exact", "interpolated" (between measured sizes of its kind; without a model the
-        nearest benchmark stands in), "model" (beyond the measured sizes) or "unknown". A phase
-        that is mostly metadata is never "exact" (see `for_phase`).
+        "exact", "interpolated" (between measured sizes of its kind; without a model the nearest
+        benchmark stands in), "model" (beyond the measured sizes) or "unknown". A phase that is
+        mostly metadata is never "exact" (see `for_phase`).
     wanted : IorConfig
         The configuration that does the same I/O as the part.
     distance : float or None
         Euclidean distance in the natural logarithms of the sizes; 0 is the same.
-    ratios : dict of str to float
-        The sizes that differ: measured / wanted.
-    beyond : dict of str to float
-        The sizes that lie beyond all measured ones of its kind: nearest measured / wanted.
-    is_mostly_metadata : bool
-        Whether it would be exact, if the phase had less metadata (see `for_phase`).
+    ratios, beyond : dict of str to float
+        Measured / wanted: of the sizes that differ, and of those beyond all measured ones of the
+        kind.
     differences : tuple of Difference
         The properties in which the benchmark differs, or may differ. An "unknown" match has one if
         I/O of its kind was measured, but none that can stand in.
     fidelity : float or None
-        How far the run of the wanted configuration agreed with a phase, from 0 to 1 (see
-        `ioncast match --verify`); None if it was not verified.
+        How far the run of the wanted configuration agreed with a phase, from 0 to 1; None if it was
+        not verified.
     limits_mib_s : tuple of (int, float)
-        By number of I/O nodes, the most bandwidth of a phase whose bytes lie unevenly over
-        processes or compute nodes (see `predictor.matching.uneven`).
+        By number of I/O nodes, the most bandwidth of an uneven phase (see uneven.py).
     """
 
     kind: str
@@ -133,15 +124,10 @@ class Match:
 
 @dataclass(frozen=True)
 class MatchedPhase:
-    """A phase and the matches of its parts.
+    """A phase, its number in the job (the first is 0), and the matches of its parts.
 
-    Attributes
-    ----------
-    index : int
-        The number of the phase in the job; the first is 0.
-    parts_time_s : tuple of dict of int to float
-        Expected seconds of each part by itself, by number of I/O nodes; empty if nothing is
-        known about the part.
+    `parts_time_s` are expected seconds of each part by itself, by number of I/O nodes; empty if
+    nothing is known about the part.
     """
 
     index: int
@@ -164,19 +150,11 @@ class MatchedPhase:
 def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConfig:
     """Turn one part of a phase into the IOR run that does the same I/O.
 
-    Parameters
-    ----------
-    nodes : int, optional
-        Compute nodes of the job, if they are known (see `job_nodes`). Those that a trace names for
-        the phase count more.
-
-    Returns
-    -------
-    IorConfig
-        Its sizes are rounded to values that IOR accepts: multiples of 8 bytes, blocks of whole
-        transfers, and at least two transfers if they are shuffled. Several files are repetitions
-        with a new file each (-m). POSIX stands in for STDIO, because IOR has no stdio engine. For
-        an unknown order of MPI-IO contiguous requests stand in.
+    Sizes are rounded to values that IOR accepts: multiples of 8 bytes, blocks of whole transfers,
+    and at least two transfers if they are shuffled. Several files are repetitions with a new file
+    each (-m). POSIX stands in for STDIO, because IOR has no stdio engine, and contiguous requests
+    stand in for an unknown order of MPI-IO. Compute nodes that a trace names count more than
+    `nodes`.
     """
     processes = tasks(phase)
     nodes = placed_nodes(phase, nodes) or nodes

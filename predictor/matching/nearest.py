@@ -82,14 +82,8 @@ def ratios(
 class Properties(NamedTuple):
     """The properties of a configuration, beside its kind and its sizes, that change bandwidth.
 
-    Attributes
-    ----------
-    fsync : str or None
-        See `IorConfig.fsync`; "none" for reads, because IOR calls fsync only for writes.
-    order : str
-        See `IorConfig.order`. Only MPI-IO of one kind has several orders.
-    conditions : tuple of str
-        See `IorConfig.conditions`.
+    They are those of `IorConfig`. The fsync of reads is "none", because IOR calls it only for
+    writes.
     """
 
     fsync: str | None
@@ -127,16 +121,9 @@ def _key(kind: Kind, its: Properties) -> GroupKey:
 
 
 class Traits(NamedTuple):
-    """The properties of a benchmark that the rule uses.
+    """The properties of a benchmark that the rule uses, as `IorConfig` has them.
 
-    Attributes
-    ----------
-    kind : Kind
-        See `IorConfig.kind`.
-    requests_per_block : int or None
-        See `IorConfig.requests_per_block`.
-    stonewalled : bool
-        Whether its runs moved other bytes than the configuration asks for.
+    `stonewalled` says whether its runs moved other bytes than the configuration asks for.
     """
 
     config: Comparable
@@ -240,13 +227,7 @@ class Catalogue(Generic[Benchmark]):
         return [round(2.0**log) for log in logs.tolist()]
 
     def nearest(self, wanted: IorConfig) -> Benchmark | None:
-        """Find the benchmark that stands for a configuration.
-
-        Returns
-        -------
-        Curve, Measured or None
-            The nearest of those that differ least; None if nothing that may stand in was measured.
-        """
+        """Find the nearest of the benchmarks that differ least; None if none may stand in."""
         found = self._groups.get(group_of(wanted))
         if found is None:
             return None
@@ -272,11 +253,8 @@ class Catalogue(Generic[Benchmark]):
     def beyond(self, wanted: IorConfig) -> dict[str, float]:
         """Compare a configuration with the smallest and largest measured sizes of its `group`.
 
-        Returns
-        -------
-        dict of str to float
-            The sizes that are smaller than the smallest or larger than the largest measured
-            one, as nearest measured / wanted. Sizes that are unknown on either side are left out.
+        The result has the sizes that lie beyond, as nearest measured / wanted. Sizes that are
+        unknown on either side are left out.
         """
         measured, sizes = self.sizes(wanted), logarithms(wanted)
         lowest, highest = np.fmin.reduce(measured, axis=0), np.fmax.reduce(measured, axis=0)
@@ -312,11 +290,8 @@ def catalogue_of_rows(rows: Iterable[Measured]) -> Catalogue[Measured]:
 def find(wanted: IorConfig, curves: Iterable[Curve] | Catalogue[Curve]) -> Match:
     """Match a configuration: find its benchmark, or the nearest of its kind.
 
-    Returns
-    -------
-    Match
-        Its kind is "exact", "interpolated" or "unknown". A benchmark with an unknown number of
-        processes, or with other or unknown properties, is never exact.
+    The match is "exact", "interpolated" or "unknown". A benchmark with an unknown number of
+    processes, or with other or unknown properties, is never exact.
     """
     catalogue = curves if isinstance(curves, Catalogue) else catalogue_of_curves(curves)
     nearest, ours = catalogue.nearest(wanted), properties(wanted)

@@ -27,18 +27,10 @@ _KindAndFsync = tuple[Kind, bool]
 
 
 class Identity(NamedTuple):
-    """One way to recognise an application by executable, user and job name.
+    """One way to recognise an application by executable, user and job name; None does not count.
 
-    Attributes
-    ----------
-    executable : str or None
-        An absolute path, or the program's name; None if it does not count.
-    user, name : str or None
-        The user and the job's name; None if they do not count.
-    key : str
-        The three values as JSON, the key of prepared answers.
-    says : str
-        The identity in words that follow "earlier runs of".
+    `executable` is an absolute path or the program's name. `key` has the three values, as the key
+    of prepared answers; `says` follows "earlier runs of".
     """
 
     executable: str | None
@@ -107,15 +99,7 @@ def _identities(
 
 @dataclass(frozen=True)
 class Variant:
-    """Runs that do the same I/O.
-
-    Attributes
-    ----------
-    runs : tuple of int
-        Their indices in the list of runs, the newest first.
-    share : float
-        Their share of the weights of all runs.
-    """
+    """Runs that do the same I/O: indices, the newest first, and their share of all weights."""
 
     runs: tuple[int, ...]
     share: float
@@ -129,20 +113,11 @@ def weights(count: int) -> list[float]:
 def variants(runs: Sequence[Sequence[Phase]]) -> list[Variant]:
     """Group runs that do the same I/O; runs with different I/O must not be averaged.
 
-    A run joins the first variant whose newest run is like it. Two runs are alike if at least 0.8
-    of their bytes are of the same kinds of I/O, one moves at most twice the bytes of the other,
-    and the requests of one are at most four times as large as those of the other (geometric
-    mean, weighted by bytes).
-
-    Parameters
-    ----------
-    runs : sequence of sequence of Phase
-        The phases of each run, the newest run first. All have about as many processes.
-
-    Returns
-    -------
-    list of Variant
-        The variant with the most weight first; of equal ones that with the newest run.
+    A run joins the first variant whose newest run is like it. Two runs are alike if at least 0.8 of
+    their bytes are of the same kinds of I/O, one moves at most twice the bytes of the other, and
+    the requests of one are at most four times as large as those of the other (geometric mean,
+    weighted by bytes). The newest run comes first in `runs`, and all have about as many processes.
+    The result begins with the variant with the most weight; of equal ones with the newest.
     """
     kinds = [_bytes_of_kinds(phases) for phases in runs]
     sizes = [_typical_request(phases) for phases in runs]
@@ -190,14 +165,9 @@ def _alike(one: Counter[_KindAndFsync], other: Counter[_KindAndFsync]) -> bool:
 def scaled(phases: Sequence[Phase], processes: int) -> list[Phase]:
     """Scale the phases of a run to another number of processes, at the same bytes per process.
 
-    Phases of one process among several stay as they are. In all others the processes, requests
-    and bytes grow in proportion. So does the number of files, unless all processes share them.
-    Request sizes and times stay.
-
-    Returns
-    -------
-    list of Phase
-        The scaled phases, in the same order.
+    Phases of one process among several stay as they are. In all others the processes, requests and
+    bytes grow in proportion. So does the number of files, unless all processes share them. Request
+    sizes and times stay.
     """
     before = max((phase.nprocs or phase.processes for phase in phases), default=1)
     return [_scaled(phase, before, processes) for phase in phases]

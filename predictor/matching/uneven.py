@@ -27,11 +27,7 @@ Limits = tuple[tuple[int, float], ...]
 def placed_nodes(phase: Phase, nodes: int | None) -> int | None:
     """Count the compute nodes of a phase, as a trace names them; None if they cannot be right.
 
-    Parameters
-    ----------
-    nodes : int or None
-        Compute nodes of the job, if they are known. Where several nodes share a host name, the
-        trace has more processes on one of them than the job.
+    Where several nodes share a host name, the trace has more processes on one of them than the job.
     """
     if phase.nodes is None or nodes is None or not phase.nprocs:
         return phase.nodes
@@ -40,13 +36,7 @@ def placed_nodes(phase: Phase, nodes: int | None) -> int | None:
 
 
 def limits_of(phase: Phase, nodes: int | None, curves: Iterable[Curve]) -> Limits:
-    """Find the most MiB/s of an uneven phase by number of I/O nodes; empty if nothing limits it.
-
-    Returns
-    -------
-    tuple of (int, float)
-        Number of I/O nodes and MiB/s, of those numbers for which benchmarks tell a limit.
-    """
+    """Find the most MiB/s of an uneven phase by number of I/O nodes; empty if nothing limits it."""
     least: dict[int, float] = {}
     for owner, equal in _owners(phase, nodes):
         for io_nodes, rate_mib_s in _fastest(phase.operation, owner, equal, curves).items():

@@ -151,13 +151,8 @@ def _usual(rows: Array) -> tuple[float, ...]:
 def _factor(deviations: Array, groups: int) -> float:
     """Compute the factor of standard deviations with which the interval holds its share of runs.
 
-    Parameters
-    ----------
-    deviations : array
-        Deviation of each run that was held back, in standard deviations.
-    groups : int
-        Number of independent groups of these runs. A new group is one more, so the quantile is
-        a little higher (split conformal prediction).
+    `groups` is the number of independent groups of the runs that were held back. A new group is one
+    more, so the quantile is a little higher (split conformal prediction).
     """
     if groups < _FEWEST_CALIBRATING:
         return 1.0
@@ -206,15 +201,7 @@ def _tails(deviations: Array, groups: int) -> tuple[float, ...]:
 def _known_deviations(
     parameters: Hyperparameters, places: Array, logarithms: Array
 ) -> tuple[Array, int]:
-    """Predict half of each cell's runs from the other half.
-
-    Returns
-    -------
-    deviations : array
-        Deviation of each predicted run, in standard deviations.
-    cells : int
-        Number of cells that these runs are in.
-    """
+    """Predict half of each cell's runs from the other half: standard deviations off, and cells."""
     _, cell = np.unique(places, axis=0, return_inverse=True)
     order = np.random.default_rng(_SEED).permutation(len(cell))
     # Every second run in the order of cells: half of each cell, give or take one.

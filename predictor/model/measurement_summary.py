@@ -36,16 +36,8 @@ _MOST_CURVES = 20_000
 class MeasurementSummary:
     """The configurations that one engine measured on a system, and the model fitted to them.
 
-    It is valid as long as the system's `state_of` stays the same.
-
-    Attributes
-    ----------
-    engine : str or None
-        The program whose measurements are used; None if nothing was measured.
-    state : str
-        `state_of` the measurements; empty if the engine measured nothing.
-    model : Model or None
-        The model; None if it must be fitted first.
+    It is valid as long as the system's `state_of` stays the same. `engine` is None and `state`
+    empty if nothing was measured; `model` is None if it must be fitted first.
     """
 
     system: str
@@ -137,13 +129,7 @@ def read_summary(
 
 
 def choose_engine(configurations: Mapping[str, int]) -> str:
-    """Choose IOR, or the engine that measured most configurations.
-
-    Parameters
-    ----------
-    configurations : mapping of str to int
-        Number of configurations that each engine measured; at least one engine.
-    """
+    """Choose IOR, or the engine that measured most configurations; at least one engine is given."""
     return min(configurations, key=lambda name: (name != _FIRST, -configurations[name], name))
 
 

@@ -32,14 +32,9 @@ def is_implausible_beside(
 ) -> bool:
     """Tell the same of a bandwidth beside the curve of a decision.
 
-    Parameters
-    ----------
-    io_nodes : int or None
-        The number of I/O nodes of the run. If it is unknown or not in the curve, the highest p90
-        counts.
-    curve : sequence of (int, float, float, float)
-        Number of I/O nodes, expected bandwidth, p10 and p90, as in
-        `ioncast.service.store.decisions.DecisionRow`. Without points nothing is implausible.
+    If the number of I/O nodes of the run is unknown or not in the curve, the highest p90 counts. A
+    point of the curve is a number of I/O nodes, expected bandwidth, p10 and p90. Without points
+    nothing is implausible.
     """
     p90_by_number = {n: p90 for n, _, _, p90 in curve}
     if not p90_by_number:

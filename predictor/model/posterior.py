@@ -46,15 +46,7 @@ _MOST_DAYS = 60.0
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """A normal distribution of the logarithms of expected bandwidths.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (n,)
-        Logarithms of MiB/s.
-    covariance : ndarray of shape (n, n)
-        Their covariance.
-    """
+    """A normal distribution of the logarithms of expected MiB/s, of n numbers of I/O nodes."""
 
     mean: Array
     covariance: Array

@@ -35,15 +35,8 @@ class Box:
 class Series:
     """Values by number of I/O nodes, and their look.
 
-    Attributes
-    ----------
-    colour : str
-        Colour as CSS writes it. Series also differ by `symbol` and `is_filled`, because prints
-        may have no colours.
-    symbol : str
-        Plotly's name of the symbol of a value; empty to draw no values.
-    is_bandwidth : bool
-        Whether the values are bandwidths; only these have outliers.
+    Series also differ by Plotly's `symbol` (empty to draw no values) and `is_filled`, because
+    prints may have no colours. Only bandwidths have outliers.
     """
 
     name: str

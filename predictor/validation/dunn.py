@@ -18,13 +18,9 @@ def dunn(
     """Test whether benchmark and application differ, by number of I/O nodes.
 
     The test ranks only the runs with the same number of I/O nodes together. Their two groups make
-    Dunn's test the same as the Kruskal-Wallis test that comes before it.
-
-    Returns
-    -------
-    dict of int to float
-        P-values for numbers of I/O nodes with at least two repetitions of both, adjusted after
-        Holm over these numbers. A small p-value says that the two distributions differ.
+    Dunn's test the same as the Kruskal-Wallis test that comes before it. The p-values, for numbers
+    of I/O nodes with at least two repetitions of both, are adjusted after Holm. A small one says
+    that the two distributions differ.
     """
     tested = [
         n for n, runs in sorted(reruns.items()) if min(len(runs), len(benchmark.get(n, ()))) >= _TWO
@@ -62,16 +58,9 @@ def composed_repetitions(
 ) -> dict[int, tuple[float, ...]]:
     """Combine the repetitions of the benchmarks of several parts, one after the other.
 
-    Parameters
-    ----------
-    work : sequence of (int, mapping)
-        For each part its bytes, and its benchmark's MiB/s by number of I/O nodes.
-
-    Returns
-    -------
-    dict of int to tuple of float
-        MiB/s by number of I/O nodes. The r-th value is all bytes over the sum of the times of
-        each part's r-th repetition, as long as every part has one.
+    `work` has the bytes of each part, and its benchmark's MiB/s by number of I/O nodes. The r-th
+    result is all bytes over the sum of the times of each part's r-th repetition, as long as every
+    part has one.
 
     Examples
     --------

@@ -32,13 +32,7 @@ _MISSING = ("unknown", "model")
 
 @dataclass(frozen=True)
 class PartForecast:
-    """The prediction for one part of a phase.
-
-    Attributes
-    ----------
-    time_s : dict of int to float
-        Predicted seconds by number of I/O nodes; empty if unknown.
-    """
+    """The prediction for one part of a phase; seconds by number of I/O nodes, empty if unknown."""
 
     kind: Kind
     match: str
@@ -50,15 +44,9 @@ class PartForecast:
 class RerunTrend:
     """A trend of the bandwidth of reruns over time.
 
-    Attributes
-    ----------
-    change : float
-        Change of bandwidth over the longest time between two reruns of a cell: 0.1 is 10 %
-        faster.
-    per_second : float
-        Slope of the natural logarithm of bandwidth.
-    p_value : float
-        Probability that chance makes a slope as steep.
+    `change` is that over the longest time between two reruns of a cell: 0.1 is 10 % faster.
+    `per_second` is the slope of the natural logarithm. `p_value` is the probability that chance
+    makes a slope as steep.
     """
 
     change: float
@@ -75,16 +63,11 @@ class RerunTrend:
 class ErrorSources:
     """The mean error of some reruns, and the parts that add up to it.
 
-    Attributes
-    ----------
-    noise : float or None
-        The error of the repetitions as predictions of each other; None if no cell has two.
-    missing_pattern, poor_match : float
-        Shares of the other error: the share of the predicted time in parts that are unknown or
-        predicted by the model alone, and in parts for which another benchmark stands in.
-    drift : float or None
-        The growth of the error since the first rerun of each cell, if a trend is more than
-        noise; None if that cannot be tested.
+    `noise` is the error of the repetitions as predictions of each other; None if no cell has two.
+    `missing_pattern` and `poor_match` are shares of the other error: by the predicted time in parts
+    that are unknown or predicted by the model alone, and in parts for which another benchmark
+    stands in. `drift` is the growth of the error since the first rerun of each cell, if a trend is
+    more than noise; None if that cannot be tested.
     """
 
     runs: int
@@ -103,19 +86,10 @@ def explain(
     parts: Sequence[PartForecast],
     times_s: Reruns | None = None,
 ) -> ErrorSources | None:
-    """Split an application's mean error by where it comes from.
+    """Split an application's mean error by where it comes from; None if no rerun has a prediction.
 
-    Parameters
-    ----------
-    reruns : mapping of int to sequence of float
-        Measured bandwidths in MiB/s by number of I/O nodes.
-    times_s : mapping of int to sequence of float, optional
-        Start of each rerun, in seconds since any moment; without it drift cannot be tested.
-
-    Returns
-    -------
-    ErrorSources or None
-        The parts of the error; None if no rerun has a prediction.
+    Reruns are MiB/s by number of I/O nodes. Without their starts, in seconds since any moment,
+    drift cannot be tested.
     """
     means = {n: expected[n].mean for n in sorted(expected) if n in reruns}
     if not means:
@@ -173,12 +147,9 @@ def pool_sources(several: Iterable[ErrorSources]) -> ErrorSources | None:
 def find_drift(reruns: Reruns, times_s: Reruns) -> RerunTrend | None:
     """Test whether reruns became faster or slower while they ran.
 
-    Returns
-    -------
-    RerunTrend or None
-        The least-squares slope of the logarithm of bandwidth within the cells. Its p-value is
-        the share of 4,999 random orders of the runs within their cells (fixed seed) with a
-        slope as steep. None if there are too few runs, or all started at the same time.
+    The slope is the least-squares one of the logarithm of bandwidth within the cells. Its p-value
+    is the share of 4,999 random orders of the runs within their cells (fixed seed) with a slope as
+    steep. The result is None if there are too few runs, or all started at the same time.
     """
     logs = {n: _centred([math.log(value) for value in values]) for n, values in reruns.items()}
     times = {n: _centred(times_s[n]) for n in reruns}
@@ -223,13 +194,9 @@ def match_shares(parts: Sequence[PartForecast], io_nodes: int) -> dict[str, floa
 def errors_by_kind(
     compared: Iterable[tuple[Sequence[PartForecast], Mapping[int, Sequence[float]]]],
 ) -> dict[Kind, tuple[float, float]]:
-    """Compute the mean error of reruns by the kinds of their phases.
+    """Compute the number and the mean error of reruns by the kinds of their phases.
 
-    Returns
-    -------
-    dict of Kind to (float, float)
-        For each kind the number of reruns that it stands for, and their mean error. A rerun
-        counts for each kind in proportion to the kind's share of its predicted time.
+    A rerun counts for each kind in proportion to the kind's share of its predicted time.
     """
     weights: dict[Kind, float] = {}
     sums: dict[Kind, float] = {}

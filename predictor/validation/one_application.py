@@ -25,13 +25,7 @@ Forecast = Callable[[Sequence[Phase]], Prediction]
 
 
 def check_logs(applications: Sequence[str], logs: Mapping[str, object], where: str) -> list[str]:
-    """Check that each application with reruns has a log; warn of logs without reruns.
-
-    Raises
-    ------
-    InputError
-        When an application has reruns but no log.
-    """
+    """Check that each application with reruns has a log; warn of logs without reruns."""
     missing = [application for application in applications if application not in logs]
     unused = [application for application in logs if application not in applications]
     if missing:
@@ -93,13 +87,7 @@ def compare_with_reruns(
     *,
     explained: bool,
 ) -> Validated:
-    """Compare a prediction with the reruns of its application.
-
-    Parameters
-    ----------
-    parts : sequence of PartForecast
-        The predictions of its parts (see `part_forecasts`).
-    """
+    """Compare a prediction with the reruns of its application; `parts` are its `part_forecasts`."""
     expected = {
         point.io_nodes: Expected(
             point.bandwidth_mib_s.mean, point.bandwidth_mib_s.p10, point.bandwidth_mib_s.p90

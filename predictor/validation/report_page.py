@@ -107,21 +107,9 @@ def kind_figure(kinds: Sequence[KindError]) -> go.Figure:
 def write_html(
     results: Sequence[Validated], path: str | Path, *, system: str, warnings: Sequence[str]
 ) -> None:
-    """Write the report as one HTML page, which contains everything it needs.
+    """Write the report of at least one application as one HTML page of about 5 MB.
 
-    Parameters
-    ----------
-    results : sequence of Validated
-        The results of each application; at least one.
-    path : str or Path
-        The file to write, about 5 MB, most of it Plotly. A failure leaves the old file.
-    warnings : sequence of str
-        Limits of the results, a sentence each.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
+    The page needs no other file. A failure leaves the old file, and raises an InputError.
     """
     parts = [
         _ERRORS,

@@ -27,12 +27,8 @@ _COLUMNS = "application, io_nodes, repetition, and bandwidth_mib_s or log"
 class Rerun:
     """One run of an application with a number of I/O nodes.
 
-    Attributes
-    ----------
-    io_nodes, repetition : int
-        Number of I/O nodes, and number of the run among those with as many.
-    phases_mib_s : tuple of float
-        Bandwidth of each of its phases in their order; empty if it is not known.
+    `repetition` is its number among those with as many I/O nodes. `phases_mib_s` are in the order
+    of the phases; empty if they are not known.
     """
 
     application: str
@@ -81,13 +77,7 @@ def reruns_of_text(
     extraction: ExtractionSettings = DEFAULTS,
     choose: Callable[[list[str]], Collection[str]] = list,
 ) -> list[Rerun]:
-    """Read reruns from the text of a CSV, see `read_reruns`; `where` is its path for errors.
-
-    Raises
-    ------
-    InputError
-        When the text or a line cannot be used.
-    """
+    """Read reruns from the text of a CSV, see `read_reruns`; `where` is its path for errors."""
     rows = list(_rows(text, str(where)))
     if not rows:
         raise InputError(

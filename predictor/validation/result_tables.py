@@ -42,14 +42,9 @@ _SMALLEST_P = 0.0001
 
 @dataclass(frozen=True)
 class Halves:
-    """How far random halves of the reruns of a cell are apart.
+    """How far random halves of the reruns of a cell are apart: quantiles of the errors of one half.
 
-    Attributes
-    ----------
-    p10, median, p90 : float
-        Quantiles of the errors of one half as a prediction of the other.
-    as_far : float
-        Share of these errors that are at least as high as the error of the prediction.
+    `as_far` is the share of these errors that are at least as high as the error of the prediction.
     """
 
     p10: float
@@ -66,21 +61,11 @@ class Halves:
 
 @dataclass(frozen=True)
 class Validated:
-    """One application's prediction, compared with its reruns.
+    """One application's prediction, compared with its reruns; values are by number of I/O nodes.
 
-    Attributes
-    ----------
-    reruns : mapping of int to sequence of float
-        Measured bandwidths in MiB/s by number of I/O nodes.
-    benchmark : mapping of int to sequence of float
-        The repetitions of the parts' benchmarks, combined (see `composed_repetitions`); empty if
-        a part has no benchmark.
-    errors_of_halves : mapping of int to sequence of float
-        Errors of random halves of the reruns, by number of I/O nodes (see `errors_of_halves`).
-    dunn_p_values : mapping of int to float
-        P-values by number of I/O nodes (see `dunn`).
-    sources : ErrorSources or None
-        The sources of the error, if that was asked for and anything was predicted.
+    `benchmark` has the repetitions of the parts' benchmarks, combined; it is empty if a part has
+    none. `errors_of_halves` and `dunn_p_values` are those of the functions of these names.
+    `sources` is None unless it was asked for and anything was predicted.
     """
 
     application: str

@@ -27,17 +27,8 @@ def validate_applications(
 ) -> tuple[list[Validated], list[str]]:
     """Predict applications, and compare the predictions with their reruns.
 
-    Parameters
-    ----------
-    nodes : int, optional
-        Compute nodes of the jobs; by default those that each log names.
-
-    Returns
-    -------
-    results : list of Validated
-        In the order in which the applications first appear.
-    warnings : list of str
-        Limits of the comparison, a sentence each.
+    Compute nodes are by default those that each log names. The results are in the order in which
+    the applications first appear, with warnings, a sentence each.
 
     Raises
     ------

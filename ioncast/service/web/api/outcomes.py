@@ -16,7 +16,7 @@ from ioncast.service.decide.prepared import StoredSummary
 from ioncast.service.monitoring.decision_errors import COUNTED
 from ioncast.service.store import outcomes as stored_outcomes
 from ioncast.service.store.revisions import newest
-from ioncast.service.web.api.traces import RunFacts, add_insights, store_trace
+from ioncast.service.web.api.traces import RunDetails, add_insights, store_trace
 from ioncast.service.web.http.fields import (
     IMPLAUSIBLE,
     Bandwidth,
@@ -297,7 +297,7 @@ def put_outcome(body: OutcomeReport | None, form: OutcomeOfLog | None) -> tuple[
                 where=named([upload.name for upload in uploads]),
                 remedy="send bandwidth_mib_s",
             )
-        told = RunFacts(**form.model_dump(exclude={"started", "decision_id", "bandwidth_mib_s"}))
+        told = RunDetails(**form.model_dump(exclude={"started", "decision_id", "bandwidth_mib_s"}))
         outcome = OutcomeReport(
             **form.model_dump(include={"system", "job_id", "started", "io_nodes", "decision_id"}),
             bandwidth_mib_s=observed,

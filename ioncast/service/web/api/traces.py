@@ -63,7 +63,7 @@ _LOG = logging.getLogger("ioncast.service")
 _SHOWN = 20
 
 
-class RunFacts(RequestModel):
+class RunDetails(RequestModel):
     """Facts about a run that its log does not contain."""
 
     system: SystemName
@@ -237,13 +237,13 @@ class DecisionQuery(PageQuery):
 @operation(
     "Add a run to the history",
     role="scheduler",
-    form=RunFacts,
+    form=RunDetails,
     files={"log": "The run's Darshan log, or the logs of its processes."},
     many_files=MOST_LOGS,
     answers={200: TraceAnswer, 201: TraceAnswer},
     also=(409, 413, 503),
 )
-def put_trace(form: RunFacts) -> tuple[TraceAnswer, int]:
+def put_trace(form: RunDetails) -> tuple[TraceAnswer, int]:
     """Read the Darshan logs of a run and add its phases to the history of its application.
 
     A program without MPI writes a log for each process: send all of them in one request, each as a
@@ -288,7 +288,7 @@ def store_trace(
     note: Note,
     uploads: Sequence[Upload],
     content: TraceContent,
-    told: RunFacts,
+    told: RunDetails,
 ) -> tuple[StoredRun, bool]:
     """Add a run to the history of its application (see `ioncast.service.store.runs.store_run`)."""
     named = job_nodes(None, content.nodes)
