@@ -13,18 +13,7 @@ from ioncast_base.command_options import warn
 
 @contextmanager
 def reading_database(location: str | None) -> Iterator[Connection]:
-    """Open the database of a command to read it; say if it is a new user's, which is empty.
-
-    Parameters
-    ----------
-    location : str or None
-        The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
-
-    Raises
-    ------
-    DatabaseError
-        If the user names a file that does not exist.
-    """
+    """Open the database of a command to read it; say if it is a new user's, which is empty."""
     missing = missing_file(location)
     if missing is not None and location is None:
         warn(

@@ -30,16 +30,8 @@ _RESULT = "result.json"
 class RunResult:
     """The result of a run that has ended.
 
-    Attributes
-    ----------
-    started : str or None
-        Start of the benchmark, ISO 8601.
-    reason : str or None
-        Reason why a run failed: the line of its log that names the error, or the problem with its
-        output.
-    error : str or None
-        `reason` without what differs between runs that fail for one cause, so that equal errors
-        have equal texts.
+    `started` is ISO 8601. `reason` is the line of its log that names the error, or the problem with
+    its output; `error` is the same without what differs between runs that fail for one cause.
     """
 
     state: str
@@ -94,13 +86,7 @@ def _written_ns(file: Path) -> int:
 
 
 def measurement_of(folder: CampaignFolder, run: CampaignRun) -> tuple[bytes, str, Measurement]:
-    """Read the output of a run: its content, its format and its measurement.
-
-    Raises
-    ------
-    InputError
-        If the output cannot be used.
-    """
+    """Read the output of a run: its content, its format and its measurement."""
     content = (run.path / OUTPUT).read_bytes()
     config = run.cell.config
     file_format, rows = read_measurements(
@@ -136,8 +122,6 @@ def _kept_command(command: str) -> str:
 def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[CampaignRun]) -> None:
     """Store the measurements of finished runs; a stored measurement stays as it is.
 
-    Notes
-    -----
     A finished run whose output was removed or damaged later becomes a failed run.
     """
     for run in runs:

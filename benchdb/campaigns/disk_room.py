@@ -21,13 +21,7 @@ _LIMITS_OF_FILE = (errno.EFBIG, errno.ENOSPC)
 
 
 def room_problems(platform: Platform, cells: Sequence[CampaignCell]) -> list[InputError]:
-    """Reasons why the test files of some cells would not fit into their folders.
-
-    Returns
-    -------
-    list of InputError
-        A problem for each folder that has one, and for each folder of a node that cannot be used.
-    """
+    """Reasons why the test files of some cells would not fit, one for each folder."""
     wanted: dict[str, list[CampaignCell]] = {}
     node_directories: dict[str, None] = {}
     for cell in cells:

@@ -34,20 +34,11 @@ _UNFIT = {
 class BenchmarkJob:
     """One run of a benchmark.
 
-    Attributes
-    ----------
-    config : IorConfig
-        A pattern (see `IorConfig.pattern`) of one operation, with tasks and nodes.
-    launch : str
-        Shell words in front of a command that start it once for each task. fio starts its
-        processes itself.
-    test_file : str
-        An absolute path that no other run uses at the same time. With a file per process, a dot and
-        numbers are added.
-    output : str
-        File for the results of the benchmark; its name has no blanks and no commas.
-    node_files : tuple of str
-        The path of `test_file` for each compute node, for fio; empty if all have the same path.
+    `launch` are shell words that start a command once for each task; fio starts its processes
+    itself. No other run uses the absolute path `test_file` at the same time; with a file per
+    process, a dot and numbers are added. The name of `output` has no blanks and no commas.
+    `node_files` are the paths of `test_file` for each compute node, for fio; empty if all have the
+    same path.
     """
 
     config: IorConfig
@@ -62,19 +53,9 @@ class BenchmarkJob:
 class Engine:
     """A benchmark program, and the commands that use it.
 
-    Attributes
-    ----------
-    name : str
-        Usual name of the program, and name of the importer of its output.
-    launched : bool
-        Whether `launch` starts its processes. Otherwise the program starts them itself, all on one
-        machine.
-    refusals : callable
-        Returns the reasons why it cannot run a configuration, as clauses; empty if it can.
-    prepare : callable
-        Returns the commands to run before the measurement, which are not timed.
-    remove : callable
-        Returns the commands that remove the test files, if there are any.
+    `name` is that of the program and of the importer of its output. Without `launched` the program
+    starts its processes itself, all on one machine. `refusals` gives the reasons why it cannot run
+    a configuration, as clauses; `prepare` the commands before the measurement, which are not timed.
     """
 
     name: str

@@ -14,16 +14,10 @@ _WARNING = re.compile("warning", re.IGNORECASE)
 
 
 def error_line(log: str) -> str | None:
-    r"""Find the line of a log that names the error.
+    r"""Find the line of a log that names the error; it has only visible characters.
 
-    Launchers print general advice after the error of a program, so the last line is only taken if
-    no line says an error.
-
-    Returns
-    -------
-    str or None
-        The first line with a word for an error that is not a warning, else the last line; None if
-        the log is empty. It has only visible characters.
+    It is the first line with a word for an error that is not a warning, else the last line, because
+    launchers print general advice after the error of a program. An empty log has none.
 
     Examples
     --------

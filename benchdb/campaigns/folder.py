@@ -42,11 +42,7 @@ _LOCK_SECONDS = 2.0
 class CampaignCell:
     """A configuration with one number of I/O nodes.
 
-    Attributes
-    ----------
-    name : str
-        Name for files. It is computed from `config` and `io_nodes` alone, so it stays the same when
-        cells are added to the campaign.
+    The name for files is computed from these two alone, so it stays the same when cells are added.
     """
 
     name: str
@@ -90,16 +86,9 @@ class CampaignRun:
 
 @dataclass(frozen=True)
 class CampaignFolder:
-    """A campaign on a platform.
+    """A campaign on a platform; `database` is None for the default database of the user.
 
-    Attributes
-    ----------
-    campaign, platform : Campaign, Platform
-        The contents of the two TOML files.
-    database : str or None
-        The database for measurements; None is the default database of the user.
-    cells : tuple of CampaignCell
-        Every configuration that can run, with each number of I/O nodes.
+    `cells` has every configuration that can run, with each number of I/O nodes.
     """
 
     path: Path
@@ -189,13 +178,7 @@ def is_campaign(path: Path) -> bool:
 
 
 def read(path: Path) -> CampaignFolder:
-    """Read the folder of a campaign.
-
-    Raises
-    ------
-    InputError
-        If the folder has no campaign, or its files are damaged.
-    """
+    """Read the folder of a campaign; a missing campaign or damaged files are an InputError."""
     settings = _settings(path / _SETTINGS)
     platform = read_platform(path / "platform.toml")
     system = settings.pop("system")

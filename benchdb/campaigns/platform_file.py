@@ -75,13 +75,7 @@ def _shell_text(text: str) -> str:
 
 
 def checked_directory(path: str) -> str:
-    """Return the path of a directory for test files if IOR accepts it.
-
-    Raises
-    ------
-    InputError
-        If the path is not absolute, or has characters that IOR does not accept.
-    """
+    """Return the absolute path of a directory for test files if IOR accepts its characters."""
     if not path.startswith("/"):
         raise InputError(f"must be an absolute path, not {path!r}", remedy="begin it with a slash")
     if not _PLAIN_PATH.fullmatch(path):

@@ -22,25 +22,11 @@ _SLURM_COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
 
 
 def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
-    """Choose the engine and find its program.
+    """Choose the engine and find its program: the user's, or the first one that this machine has.
 
-    Parameters
-    ----------
-    platform : Platform
-        The platform. A program that its file names is not looked for, because it may exist only
-        on the compute nodes.
-    engine : str or None
-        The engine that the user asks for; None for the first one that this machine has.
-
-    Returns
-    -------
-    engine, program : str
-        The name of the engine, and the path or name of its program.
-
-    Raises
-    ------
-    InputError
-        If no program is found, or the number of I/O nodes would not change the engine's runs.
+    A program that the platform's file names is not looked for, because it may exist only on the
+    compute nodes. Without a program, or if the number of I/O nodes would not change the engine's
+    runs, an InputError is raised.
     """
     for name in [engine] if engine else ENGINES:
         program = find_program(platform, name)
@@ -65,19 +51,8 @@ def problems_before(
 
     Jobs of Slurm run on other machines, so for them only the commands of Slurm are looked for. A
     command before each run may create the directories and start what the launcher needs. With such
-    a command, neither the directories nor a launcher that fails are a problem.
-
-    Parameters
-    ----------
-    program : str or None
-        Path or name of its program; None if it was not found.
-    warn : callable
-        A function that is called with a sentence for each check that was not possible.
-
-    Returns
-    -------
-    list of InputError
-        The problems; empty if the campaign can start.
+    a command, neither the directories nor a launcher that fails are a problem. `warn` gets a
+    sentence for each check that was not possible.
     """
     if platform.slurm is not None:
         return list(_missing_slurm_commands())

@@ -61,23 +61,10 @@ def run_campaign(
 def one_by_one(folder: CampaignFolder) -> Iterator[Callable[[CampaignRun], RunResult]]:
     """Give a function that runs one run of a campaign, for an order that IOPS does not know.
 
-    Runs that failed before run again.
-
-    Parameters
-    ----------
-    folder : CampaignFolder
-        The campaign; it stays locked until the end of the context.
-
-    Yields
-    ------
-    callable
-        Runs a run, unless it has ended, and returns its result. It raises IoncastError if no
-        other run of the campaign may start, and stops the run if an exception stops it.
-
-    Raises
-    ------
-    InputError
-        If the campaign is already running.
+    The campaign stays locked until the end of the context; if it is already running, an InputError
+    is raised. Runs that failed before run again. The function runs a run, unless it has ended, and
+    returns its result. It raises IoncastError if no other run of the campaign may start, and stops
+    the run if an exception stops it.
     """
     with locked(folder):
         forget_failures(folder)

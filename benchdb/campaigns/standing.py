@@ -14,11 +14,8 @@ from benchdb.campaigns.folder import CampaignFolder, CampaignRun, is_running
 class CampaignProgress:
     """The progress of a campaign.
 
-    Attributes
-    ----------
-    seconds_left : float or None
-        Expected time until the end, computed from the runs that ended since the start of this
-        process; None before the first one.
+    `seconds_left` follows from the runs that ended since the start of this process; None before the
+    first one.
     """
 
     runs: int
@@ -40,15 +37,7 @@ def progress_of(results: Sequence[RunResult | None]) -> CampaignProgress:
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a campaign.
-
-    Attributes
-    ----------
-    is_running : bool
-        Whether an orchestrator is running in its folder.
-    stopped : str or None
-        Why it stopped by itself before its end, as a clause.
-    """
+    """The status of a campaign: whether it is running, and why it stopped by itself."""
 
     progress: CampaignProgress
     is_running: bool

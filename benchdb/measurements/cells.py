@@ -29,17 +29,9 @@ _GAP_BY_RANGE = 1.5
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """The relative spread of a cell: its coefficient of variation.
+    """The coefficient of variation of a cell: the sample standard deviation over the mean.
 
-    Returns
-    -------
-    float or None
-        Sample standard deviation divided by the mean; None for fewer than two repetitions.
-
-    Examples
-    --------
-    >>> round(spread([90, 100, 110]), 3)
-    0.1
+    It is None for fewer than two repetitions.
     """
     if len(values) < 2:
         return None
@@ -51,21 +43,12 @@ def spread(values: Sequence[float]) -> float | None:
 def outliers(values: Sequence[float]) -> tuple[bool, ...]:
     """Find the outliers by `OUTLIER_RULE`.
 
-    The threshold of 3.5 of Iglewicz and Hoaglin is for large samples. In cells of five to eleven
-    normal repetitions it would find an outlier in every eighth cell; the wider threshold finds one
-    in at most every twentieth cell. Four repetitions are too few, because the median and the
-    deviation from it would rest on two of them. If more than a quarter of the repetitions are far
-    off, they are normal behaviour of the system and no outliers; a bimodal cell has no outliers
-    either.
-
-    Returns
-    -------
-    tuple of bool
-        For each repetition, whether it is an outlier.
-
-    References
-    ----------
-    B. Iglewicz and D. C. Hoaglin, How to Detect and Handle Outliers, ASQC, 1993.
+    The threshold of 3.5 of Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993) is for
+    large samples. In cells of five to eleven normal repetitions it would find an outlier in every
+    eighth cell; the wider threshold finds one in at most every twentieth cell. Four repetitions are
+    too few, because the median and the deviation from it would rest on two of them. If more than a
+    quarter of the repetitions are far off, they are normal behaviour of the system and no outliers;
+    a bimodal cell has no outliers either.
 
     Examples
     --------
@@ -85,7 +68,7 @@ def outliers(values: Sequence[float]) -> tuple[bool, ...]:
 
 
 def modes(values: Sequence[float]) -> tuple[tuple[float, ...], ...]:
-    """Split the repetitions of a cell into its modes.
+    """Split the repetitions of a cell into one or two modes, the slower one first.
 
     Two modes differ by a factor of at least two, and the logarithm of that factor is at least 1.5
     times the logarithm of the range within each mode. A single repetition is a mode only if it is
@@ -95,12 +78,6 @@ def modes(values: Sequence[float]) -> tuple[tuple[float, ...], ...]:
 
     The rule splits no lognormal cell with a coefficient of variation of 0.16. With 0.45 it splits
     one cell in 30 with four or five repetitions, and one in 100 with seven.
-
-    Returns
-    -------
-    tuple of tuple of float
-        One or two modes, the slower one first, each in the order of `values`; an empty tuple for
-        an empty cell.
 
     Examples
     --------

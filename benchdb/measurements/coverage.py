@@ -35,20 +35,11 @@ class Cell:
 
     Attributes
     ----------
-    repetitions : int
-        Number of measurements in use; 0 for a missing cell.
-    set_apart : int
-        Number of measurements that are stored but not used.
-    before_change : int
-        Number of measurements from before the newest change of the system, which do not count.
-    mean_mib_s, median_mib_s : float or None
-        Mean and median of the repetitions; None for a missing cell.
+    repetitions, set_apart, before_change : int
+        Number of measurements in use (0 for a missing cell), of those that are stored but not used,
+        and of those from before the newest change of the system.
     spread : float or None
         Coefficient of variation; None for fewer than two repetitions.
-    outliers_mib_s : tuple of float
-        The repetitions that `benchdb.measurements.cells.OUTLIER_RULE` flags.
-    bimodal : bool
-        Whether the repetitions have two modes.
     newest : datetime or None
         Time when the newest repetition was measured or, if that is unknown, imported; at most the
         present time.
@@ -82,14 +73,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """The cells of one configuration.
-
-    Attributes
-    ----------
-    cells : tuple of Cell
-        A cell for each number of I/O nodes that was measured on the system, ascending; also the
-        missing cells.
-    """
+    """The cells of one configuration, by all numbers of I/O nodes measured on the system."""
 
     system: str
     engine: str
@@ -100,17 +84,7 @@ class CoverageRow:
 
 @dataclass(frozen=True)
 class WantedRow:
-    """The wanted cells of a configuration that may have no measurements.
-
-    Attributes
-    ----------
-    id : int or None
-        The configuration's id in the database; None if it is not stored.
-    engine : str or None
-        The engine of the measurements; None without measurements on the system.
-    cells : tuple of Cell
-        A cell for each wanted number of I/O nodes, ascending; also the missing cells.
-    """
+    """The wanted cells of a configuration; `id` and `engine` are None without measurements."""
 
     id: int | None
     engine: str | None
@@ -120,13 +94,7 @@ class WantedRow:
 
 @dataclass(frozen=True)
 class CoverageSummary:
-    """The cells of some rows in numbers.
-
-    Attributes
-    ----------
-    missing, bimodal, stale, with_outliers, few : int
-        Number of such cells; `few` counts the cells with one or two repetitions.
-    """
+    """Numbers of cells of some rows; `few` counts the cells with one or two repetitions."""
 
     configurations: int
     io_nodes: int
@@ -154,25 +122,11 @@ def coverage(
     stale_after_s: float,
     ids: Sequence[int] | None = None,
 ) -> list[CoverageRow]:
-    """Read the coverage of all configurations or of some.
+    """Read the coverage of configurations, ordered by system, engine and configuration.
 
-    Parameters
-    ----------
-    stale_after_s : float
-        A cell is stale if its newest repetition is older than this many seconds.
-    ids : sequence of int, optional
-        Read only these configurations, so that a page costs the same in a database of any size. The
-        numbers of I/O nodes are then those of these configurations.
-
-    Returns
-    -------
-    list of CoverageRow
-        The rows, ordered by system, engine and configuration.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
+    A cell is stale if its newest repetition is older than `stale_after_s`. With `ids` only these
+    configurations are read, so that a page costs the same in a database of any size; the numbers of
+    I/O nodes are then theirs.
     """
     names = _system_names(connection, system)
     some = _conditions(names, system, ids)
@@ -218,23 +172,9 @@ def coverage_of_configs(
     now: datetime,
     stale_after_s: float,
 ) -> list[WantedRow]:
-    """Read the coverage of wanted configurations, measured or not.
+    """Read the coverage of wanted configurations, measured or not, in their order.
 
-    Parameters
-    ----------
-    now, stale_after_s
-        As in `coverage`.
-
-    Returns
-    -------
-    list of WantedRow
-        The rows in the order of `configs`: one for each engine that measured the configuration, or
-        one row without an engine.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
+    A configuration has a row for each engine that measured it, or one without an engine.
     """
     patterns = [pattern_of(config) for config in configs]
     known = ids_of_patterns(connection, set(patterns))

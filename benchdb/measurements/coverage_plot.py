@@ -100,21 +100,10 @@ def coverage_figure(rows: Sequence[CoverageRow]) -> go.Figure:
 def write_html(
     rows: Sequence[CoverageRow], path: str | Path, *, now: datetime, stale_after: str
 ) -> None:
-    """Write the heat map as one HTML page that needs no other files.
+    """Write the heat map as one HTML page of about 5 MB that needs no other files.
 
-    Parameters
-    ----------
-    rows : sequence of CoverageRow
-        The rows, ordered by system and engine. The page shows the first thousand, and says how many
-        it leaves out.
-    path : str or Path
-        The page; it has about 5 MB, most of which is Plotly. An error leaves an earlier page as it
-        was.
-
-    Raises
-    ------
-    InputError
-        If the page cannot be written.
+    The page shows the first thousand rows, and says how many it leaves out. An error leaves an
+    earlier page as it was, and is an InputError.
     """
     left_out = max(len(rows) - _MOST_ROWS, 0)
     key = _KEY.substitute(

@@ -25,12 +25,8 @@ _IDS_AT_ONCE = 500
 class Curve:
     """The repetitions of a configuration by number of I/O nodes, measured by one engine.
 
-    Attributes
-    ----------
-    bandwidths_mib_s : dict of int to tuple of float
-        Bandwidths by number of I/O nodes, in the order in which they were stored.
-    stonewalled : bool
-        Whether runs moved another number of bytes than the configuration asks for.
+    The bandwidths are in the order in which they were stored. `stonewalled` says whether runs moved
+    another number of bytes than the configuration asks for.
     """
 
     id: int
@@ -41,18 +37,9 @@ class Curve:
 
 
 class Measured(NamedTuple):
-    """The summary of a curve: a configuration that one engine measured, without repetitions.
+    """The summary of a curve, without repetitions; other fields are `IorConfig`'s.
 
-    Attributes
-    ----------
-    id, engine : int, str
-        As in `Curve`.
-    coverage : int
-        How many numbers of I/O nodes it was measured with.
-    fewest_bytes, most_bytes : int or None
-        Fewest and most bytes that a run moved; None if unknown.
-    api, operation, ..., conditions : str, int, bool or tuple of str
-        As in `IorConfig`.
+    `coverage` is the number of numbers of I/O nodes that it was measured with.
     """
 
     id: int
@@ -142,10 +129,8 @@ _MEASURED = (
 def curves(connection: Connection, system: str, *, before_change: bool = False) -> list[Curve]:
     """All curves of a system, without the rows that are set apart.
 
-    Parameters
-    ----------
-    before_change : bool
-        Read the measurements from before the system's newest change instead, which no longer count.
+    With `before_change` they are those from before the system's newest change, which no longer
+    count.
     """
     values = {"system": system, "before_change": before_change}
     return _with_configuration(connection, _WITH_CONFIGURATION, values)
@@ -154,11 +139,7 @@ def curves(connection: Connection, system: str, *, before_change: bool = False) 
 def curves_of_config(connection: Connection, system: str, config: IorConfig) -> list[Curve]:
     """The curves of a configuration on a system, one for each engine that measured it.
 
-    Parameters
-    ----------
-    config : IorConfig
-        A configuration of one operation. Options that only control the run are ignored (see
-        `IorConfig.pattern`).
+    The configuration has one operation. Options that only control the run are ignored.
     """
     values = {"system": system, "pattern": pattern_of(config)}
     return _curves(config.pattern(), connection.execute(_WITH_PATTERN, values).mappings())
@@ -172,13 +153,7 @@ def curves_of_ids(
     *,
     before_change: bool = False,
 ) -> list[Curve]:
-    """The curves of some configurations.
-
-    Parameters
-    ----------
-    before_change : bool
-        As for `curves`.
-    """
+    """The curves of some configurations; `before_change` as for `curves`."""
     asked = list(ids)
     values = {"system": system, "before_change": before_change}
     found = (

@@ -64,13 +64,10 @@ _NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s')
 
 
 def export_rows(connection: Connection, system: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield every measurement with its configuration and its import.
+    """Yield every measurement with its configuration and its import, with `EXPORT_COLUMNS`.
 
-    Yields
-    ------
-    dict
-        A row with the columns `EXPORT_COLUMNS`. Rows are ordered by system, configuration, number
-        of I/O nodes, engine and repetition; texts sort by their bytes.
+    Rows are ordered by system, configuration, number of I/O nodes, engine and repetition; texts
+    sort by their bytes.
     """
     query = (
         select(

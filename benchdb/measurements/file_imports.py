@@ -42,16 +42,9 @@ class ImportCounts:
 class StoredFile:
     """The result of storing a file.
 
-    Attributes
-    ----------
-    file_format : str
-        Name of the format: an importer's, "parquet", "json" or `EXPORT`.
-    found, stored : ImportCounts
-        The measurements in the file, and those that the database did not have yet.
-    replaced : int
-        Number of measurements that were removed from the database for new ones.
-    imports, known_imports : int
-        Number of imports in an export that were restored, and that the database already had.
+    `file_format` is an importer's name, "parquet", "json" or `EXPORT`. `found` and `stored` count
+    the measurements in the file and those that the database did not have yet, `replaced` those that
+    were removed for new ones, `imports` and `known_imports` the imports of an export.
     """
 
     file_format: str
@@ -64,13 +57,7 @@ class StoredFile:
 
 @dataclass(frozen=True, eq=False)
 class MeasurementsFile:
-    """Measurements that are read from a file.
-
-    Attributes
-    ----------
-    name, content, file_format : str, bytes or Path, str
-        Name, content and format of the file; a path stands for a large content.
-    """
+    """Measurements that are read from a file; a path as `content` stands for a large one."""
 
     name: str
     content: bytes | Path
@@ -135,19 +122,9 @@ class ExportFile:
 def read_file(
     path: str | Path, options: ImportOptions, *, name: str | None = None
 ) -> MeasurementsFile | ExportFile:
-    """Read a file of measurements or an export.
+    """Read a file of measurements or an export; `name` is that for the database and for errors.
 
-    Parameters
-    ----------
-    name : str, optional
-        The name of the file for the database and for errors; the path by default.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    InputError
-        If its format is not known, a line cannot be used, or a fact is missing.
+    A format that is not known, a line that cannot be used, and a missing fact are InputErrors.
     """
     name = str(path) if name is None else name
     content, text, is_parquet = _opened(Path(path), name)

@@ -53,16 +53,10 @@ def _say_nothing(warning: str) -> None:
 class ImportOptions:
     """Facts that the user tells about a file, because the file may lack them.
 
-    Attributes
-    ----------
-    io_nodes, tasks, nodes : int or None
-        Facts about the runs. IOR does not know the number of I/O nodes, and may report wrong
-        numbers of tasks and nodes (nodes that share a host name count as one). If each row of the
-        file has a number of I/O nodes, `io_nodes` is ignored.
-    progress : callable
-        A function that returns the rows unchanged and shows how many have passed.
-    warn : callable
-        A function that gets each warning for the user, maybe several times.
+    IOR does not know the number of I/O nodes, and may report wrong numbers of tasks and nodes
+    (nodes that share a host name count as one). If each row of the file has a number of I/O nodes,
+    `io_nodes` is ignored. `progress` returns the rows unchanged and shows how many have passed;
+    `warn` gets each warning, maybe several times.
     """
 
     system: str | None = None
@@ -76,13 +70,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, eq=False)
 class ResultFile:
-    """The text of a file; bytes that are not UTF-8 are replaced.
-
-    Attributes
-    ----------
-    content : str or Path
-        The text, or a regular file that has it and is read again each time.
-    """
+    """The text of a file, or a regular file that is read again each time."""
 
     where: str
     content: str | Path
@@ -157,19 +145,9 @@ def importer(name: str, recognises: Callable[[ResultFile], bool]) -> Callable[[I
 def read_measurements(
     file: ResultFile, options: ImportOptions = NOTHING_TOLD
 ) -> tuple[str, list[Measurement]]:
-    """Recognise the format of a file and read its measurements.
+    """Recognise the format of a file and read its measurements, at least one.
 
-    Returns
-    -------
-    file_format : str
-        Name of the format.
-    measurements : list of Measurement
-        The measurements; at least one.
-
-    Raises
-    ------
-    InputError
-        If no importer knows the format, or a line cannot be used.
+    An unknown format, or a line that cannot be used, is an InputError.
     """
     for name, (recognises, function) in _importers.items():
         if recognises(file):
@@ -250,16 +228,8 @@ def read_csv(file: ResultFile, options: ImportOptions) -> list[Measurement]:
 def measurements_of(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Measurement]:
     """Make measurements of values that the columns of ioncast's own CSV would have.
 
-    Parameters
-    ----------
-    rows : iterable of (str, mapping)
-        For each measurement the name of its place, for errors, and the values: `command`,
-        `io_nodes` and `bandwidth_mib_s` are required.
-
-    Raises
-    ------
-    InputError
-        If a value cannot be used.
+    `rows` has for each measurement the name of its place, for errors, and the values; `command`,
+    `io_nodes` and `bandwidth_mib_s` are required.
     """
     config_of_row = _memoised(_cells(_COMMAND_COLUMNS), _config_of_values)
     measurements = []

@@ -23,13 +23,7 @@ from ior_configs import IorConfig
 
 @dataclass(frozen=True)
 class SystemSummary:
-    """A system with its imports in numbers.
-
-    Attributes
-    ----------
-    newest : str or None
-        Time of the newest import, ISO 8601.
-    """
+    """A system with its imports in numbers, and the time of the newest one, ISO 8601."""
 
     name: str
     imports: int
@@ -38,15 +32,10 @@ class SystemSummary:
 
 @dataclass(frozen=True)
 class MeasuredOn:
-    """The measurements of a configuration by one engine on one system.
+    """The measurements of a configuration by one engine on one system, in numbers.
 
-    Attributes
-    ----------
-    io_nodes : tuple of int
-        Numbers of I/O nodes with measurements in use, ascending.
-    repetitions, set_apart, before_change : int
-        Number of measurements in use, of measurements that are set apart, and of measurements from
-        before the newest change of the system, which do not count.
+    `io_nodes` have measurements in use. `set_apart` are not used, and those of `before_change` are
+    from before the newest change of the system.
     """
 
     system: str
@@ -59,13 +48,7 @@ class MeasuredOn:
 
 @dataclass(frozen=True)
 class StoredConfiguration:
-    """A stored configuration, with the systems that it was measured on.
-
-    Attributes
-    ----------
-    measured : tuple of MeasuredOn
-        Its measurements in numbers, ordered by system and engine.
-    """
+    """A stored configuration, and its measurements in numbers, ordered by system and engine."""
 
     id: int
     config: IorConfig
@@ -74,14 +57,9 @@ class StoredConfiguration:
 
 @dataclass(frozen=True)
 class StoredMeasurement:
-    """A stored measurement.
+    """A stored measurement; `repetition` counts in its cell from 0.
 
-    Attributes
-    ----------
-    repetition : int
-        Number of the repetition in its cell, from 0.
-    before_change : bool
-        Whether it is from before the newest change of the system, and does not count.
+    `before_change`: it is from before the newest change of the system, and does not count.
     """
 
     id: int
@@ -175,13 +153,7 @@ def systems_after(connection: Connection, after: str = "", limit: int = 100) -> 
 
 
 def system(connection: Connection, name: str) -> SystemSummary:
-    """Read one system.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
-    """
+    """Read one system; an UnknownNameError if the database does not have it."""
     rows = connection.execute(_IMPORTS, {"names": [require_system(connection, name)]})
     return SystemSummary(*rows.one())
 
@@ -189,13 +161,7 @@ def system(connection: Connection, name: str) -> SystemSummary:
 def measured_ids(
     connection: Connection, system: str, after: int = 0, limit: int = 100
 ) -> list[int]:
-    """The ids of configurations that were measured on a system, ascending, from after `after` on.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
-    """
+    """The ids of configurations above `after` that were measured on a system, ascending."""
     key = {"in_system": _id_of(connection, system), "after": _id(after), "most": limit}
     return list(connection.scalars(_MEASURED_IDS, key))
 
@@ -203,20 +169,7 @@ def measured_ids(
 def configurations_after(
     connection: Connection, *, system: str | None = None, after: int = 0, limit: int = 100
 ) -> list[StoredConfiguration]:
-    """List configurations in the order of their ids.
-
-    Parameters
-    ----------
-    system : str, optional
-        List only configurations that were measured on this system, with these measurements.
-    after : int
-        List only configurations with greater ids, for the next page.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
-    """
+    """List configurations with ids above `after` in their order, all or those of a system."""
     if system is None:
         ids = list(connection.scalars(_ALL_IDS, {"after": _id(after), "most": limit}))
     else:
@@ -225,18 +178,7 @@ def configurations_after(
 
 
 def configuration_of(connection: Connection, config: IorConfig) -> tuple[StoredConfiguration, bool]:
-    """Store a configuration if the database does not have it; return it, and whether it is new.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-
-    Raises
-    ------
-    InputError
-        If the database cannot hold the configuration.
-    """
+    """Store a configuration if the database does not have it; return it, and whether it is new."""
     row = Measurement(config.pattern(), 0, 1.0)
     before = connection.scalar(select(func.max(configurations.c.id))) or 0
     [key] = configuration_ids(connection, [row]).values()
@@ -254,15 +196,8 @@ def measurements_after(
 ) -> list[StoredMeasurement]:
     """List the measurements of a system by configuration, I/O nodes, engine and repetition.
 
-    Parameters
-    ----------
-    after : int, optional
-        List only measurements after the one with this id, for the next page.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system, or not the measurement `after` any more.
+    `after` is the id of the last one of the page before; if it is gone, an UnknownNameError is
+    raised.
     """
     key: dict[str, Any] = {"in_system": _id_of(connection, system), "most": limit}
     query = _MEASUREMENTS

@@ -40,30 +40,14 @@ def is_fio(text: str) -> bool:
 def fio_measurements(
     text: str, config: IorConfig, *, io_nodes: int, where: str
 ) -> list[Measurement]:
-    """Read the measurement of each run in fio's JSON.
+    """Read the measurement of all jobs of a run together, for each run in fio's JSON.
 
     The time is the longest time of a job, including the fsync at its end if there is one. The time
-    of a job starts when it may open its file, and jobs do not start together.
-
-    Parameters
-    ----------
-    text : str
-        A text that `is_fio`. It may have several documents: those of runs one after the other, and
-        those of a run with ``--status-interval``, of which the last one counts.
-    config : IorConfig
-        The pattern that the jobs stand for. The operation, the number of processes and the bytes
-        must agree with the JSON, except for the bytes of a run with a limited time.
-
-    Returns
-    -------
-    list of Measurement
-        The measurement of all jobs of a run together, for each run. Its note says if whole
-        milliseconds are too coarse, or if the time was limited.
-
-    Raises
-    ------
-    InputError
-        If the JSON is damaged, a job failed, or the jobs did not do one operation at the same time.
+    of a job starts when it may open its file, and jobs do not start together. The text may have
+    several documents: those of runs one after the other, and those of a run with
+    ``--status-interval``, of which the last one counts. Operation, number of processes and bytes
+    must agree with `config`, except for the bytes of a run with a limited time. A note says if
+    whole milliseconds are too coarse, or if the time was limited.
     """
     documents: list[tuple[int, dict[str, Any]]] = []
     try:

@@ -71,11 +71,8 @@ def restore(
 ) -> set[Origin]:
     """Store measurements under their first imports and repetitions.
 
-    Raises
-    ------
-    InputError
-        If the database has other measurements of an import and `replace` is False, or a repetition
-        belongs to another import.
+    If the database has other measurements of an import and `replace` is False, or a repetition
+    belongs to another import, an InputError is raised.
     """
     try:
         return _restore(connection, found, replace, progress)

@@ -48,29 +48,11 @@ _TEXT_LENGTHS = {
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One repetition of a configuration with a number of I/O nodes.
+    """One repetition of a configuration (a pattern of one operation) with a number of I/O nodes.
 
-    Attributes
-    ----------
-    config : IorConfig
-        A pattern (see `IorConfig.pattern`) of one operation.
-    io_nodes : int
-        Number of I/O nodes of the run; 0 is direct access.
-    bandwidth_mib_s : float
-        Total bytes over the time of the slowest process; from 1e-9 to 1e15.
-    bytes : int or None
-        Number of bytes moved.
-    started : str or None
-        Start of the run, ISO 8601.
-    used : bool
-        False if the file sets the measurement apart; it then enters no curve.
-    note : str or None
-        The reason why the measurement is set apart, or a warning of the benchmark.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or the database cannot hold a text.
+    `bandwidth_mib_s` is total bytes over the time of the slowest process, from 1e-9 to 1e15.
+    `started` is ISO 8601. A measurement that is not `used` enters no curve, and `note` says why; a
+    note may also be a warning of the benchmark. Values out of range are an InputError.
     """
 
     config: IorConfig

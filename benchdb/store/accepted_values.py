@@ -52,13 +52,7 @@ def check_share(name: str, share: float | None) -> None:
 
 
 def stored_time(name: str, text: str) -> str:
-    """A time as the database stores it: ISO 8601 in UTC, so that texts sort by time.
-
-    Raises
-    ------
-    InputError
-        If the text is not a date or time in ISO 8601.
-    """
+    """A time as the database stores it: ISO 8601 in UTC, so that texts sort by time."""
     moment = instant(text)
     try:
         if moment is not None:

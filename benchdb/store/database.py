@@ -183,18 +183,8 @@ def opened_database(
 def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     """Run a block in one transaction; if the block fails, nothing is stored.
 
-    Parameters
-    ----------
-    engine : Engine
-        An engine from `open_database` or `existing_database`.
-    write : bool
-        Whether the block writes. Only one writer at a time works on a database.
-
-    Raises
-    ------
-    DatabaseError
-        If the database rejects a statement, stays locked, does not answer or has no free
-        connection.
+    Only one writer at a time works on a database. If it rejects a statement, stays locked, does not
+    answer or has no free connection, a DatabaseError is raised.
     """
     is_ending = False
     try:
@@ -213,13 +203,7 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
 
 @contextmanager
 def transaction_on(location: str | Path | None, *, write: bool = False) -> Iterator[Connection]:
-    """Run a block in one transaction on an existing database; see `transaction`.
-
-    Parameters
-    ----------
-    location : str, path or None
-        The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
-    """
+    """Run a block in one transaction on an existing database; None is `default_location`."""
     with (
         opened_database(location, create=False) as database,
         transaction(database, write=write) as connection,
@@ -236,13 +220,7 @@ def shown(url: URL) -> str:
 
 
 def without_password(location: str) -> str:
-    """A location to be written to a file: with absolute paths, and without a password.
-
-    Raises
-    ------
-    InputError
-        If the location is a URL that is not valid.
-    """
+    """A location to be written to a file: with absolute paths, and without a password."""
     if "://" not in location:
         return str(Path(location).absolute())
     url = _parse(location)

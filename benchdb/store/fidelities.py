@@ -16,14 +16,8 @@ from benchdb.store.systems import require_system, system_id_of
 class NewFidelity:
     """The comparison of a phase, or a part of it, with the run of its benchmark.
 
-    Attributes
-    ----------
-    pattern : str
-        The configuration of the benchmark (see `benchdb.measurements.storing.pattern_of`).
-    fidelity : float
-        From 0 to 1, where 1 is the same I/O.
-    aspects : str
-        The compared properties as JSON; only the predictor reads it.
+    `pattern` is that of the benchmark's configuration. The fidelity is from 0 to 1, the same I/O.
+    `aspects` are the compared properties as JSON, which only the predictor reads.
     """
 
     pattern: str
@@ -51,16 +45,6 @@ def store_fidelities(connection: Connection, system: str, found: Iterable[NewFid
     """Store fidelities; each replaces the one that its configuration had on the system.
 
     If several phases have the same configuration, the lowest fidelity is stored.
-
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
     """
     system_id = system_id_of(connection, require_system(connection, system))
     lowest: dict[str, NewFidelity] = {}

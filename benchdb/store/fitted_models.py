@@ -17,14 +17,7 @@ from benchdb.store.systems import require_system
 class StoredModel:
     """A model that the predictor fitted to a system's measurements of one engine.
 
-    Attributes
-    ----------
-    state : str
-        `state_of` the measurements when the model was fitted.
-    fitted_at : str
-        Time of the fit, ISO 8601 with a time zone.
-    document : str
-        The model as JSON; only the predictor reads it.
+    `state` is the `state_of` these measurements. `document` is JSON that only the predictor reads.
     """
 
     engine: str
@@ -77,19 +70,7 @@ def store_model(
 ) -> None:
     """Store a model; it replaces the model that the system and the engine had.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    system, engine : str
-        The system and the engine of the measurements that the model was fitted to.
-    state : str
-        `state_of` these measurements, from the transaction that read them.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
+    `state` is the `state_of` the measurements, from the transaction that read them.
     """
     name = require_system(connection, system)
     system_id = connection.execute(_SYSTEM_ID, {"system": name}).scalar_one()
@@ -105,23 +86,10 @@ def store_model(
 
 
 def state_of(connection: Connection, system: str, engine: str) -> str:
-    """A digest that changes whenever a system's measurements of an engine may have changed.
+    """A SHA-256 that changes whenever a system's measurements of an engine may have changed.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction. Measurements read in the same transaction have this state.
-
-    Returns
-    -------
-    str
-        A SHA-256. Measurements of other engines change it too, and two databases with the same
-        measurements have different digests.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
+    Measurements read in the same transaction have this state. Measurements of other engines change
+    it too, and two databases with the same measurements have different digests.
     """
     row = connection.execute(_STATE, {"system": require_system(connection, system)}).one()
     return hashlib.sha256(json.dumps([system, engine, *row]).encode()).hexdigest()

@@ -22,13 +22,7 @@ class SilentServerError(psycopg.OperationalError):
 
 
 class ImpatientConnection(psycopg.Connection[Any]):
-    """A connection that closes itself if the server does not answer.
-
-    Attributes
-    ----------
-    patience_s : float
-        Longest time without a byte from or to the server, in seconds.
-    """
+    """A connection that closes itself after `patience_s` seconds without a byte from or to the server."""
 
     patience_s = float("inf")
 

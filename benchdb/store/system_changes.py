@@ -23,15 +23,7 @@ _MIDNIGHT = "T00:00:00.000000+00:00"
 
 @dataclass(frozen=True)
 class SystemChange:
-    """The last change of a machine.
-
-    Attributes
-    ----------
-    since : str
-        When the machine changed, ISO 8601 in UTC. Everything from before no longer counts.
-    noted_at : str
-        When the change was noted, ISO 8601 in UTC.
-    """
+    """The last change of a machine: everything from before `since` no longer counts. Times in UTC."""
 
     system: str
     since: str
@@ -121,21 +113,8 @@ def change_of(connection: Connection, system: str) -> SystemChange | None:
 def note_change(connection: Connection, system: str, *, since: str, why: str) -> SystemChange:
     """Note that a machine changed: measurements and outcomes from before no longer count.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    system : str
-        Name of a system of the database. The change replaces the one that was noted before.
-    since : str
-        When the machine changed: a date or a time, ISO 8601; without a zone in UTC.
-
-    Raises
-    ------
-    InputError
-        If the time is not valid or in the future, or the text is not valid.
-    UnknownNameError
-        If the database does not have the system.
+    The change replaces the one that was noted before. `since` is a date or a time, ISO 8601;
+    without a zone in UTC. A time in the future is an InputError.
     """
     system_change = SystemChange(
         require_system(connection, system), _past(since), _printable(why), now()
@@ -151,13 +130,7 @@ def note_change(connection: Connection, system: str, *, since: str, why: str) ->
 
 
 def undo_change(connection: Connection, system: str) -> SystemChange:
-    """Take the change of a system back: everything counts again as if it had never been noted.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system, or no change of it.
-    """
+    """Take the change of a system back: everything counts again as if it had never been noted."""
     undone = change_of(connection, require_system(connection, system))
     if undone is None:
         raise UnknownNameError(f"no change of {system} is noted")

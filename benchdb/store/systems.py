@@ -35,13 +35,7 @@ def measured_systems(connection: Connection) -> list[str]:
 
 
 def require_system(connection: Connection, name: str) -> str:
-    """Return the name of a system if the database has the system.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not have the system.
-    """
+    """Return the name of a system; an UnknownNameError if the database does not have it."""
     names = system_names(connection)
     if name not in names:
         raise UnknownNameError(f"the database has no system {name!r}", remedy=_instead(name, names))
@@ -58,10 +52,7 @@ def _instead(name: str, names: Sequence[str]) -> str:
 def system_id_of(connection: Connection, name: str) -> int:
     """The id of a system, which is created if the database does not have it yet.
 
-    Raises
-    ------
-    InputError
-        If the name is not valid, or differs from the name of another system only in case or blanks.
+    A name that differs from that of another system only in case or blanks is an InputError.
     """
     check_new_system(connection, name)
     known = connection.scalar(_ID, {"wanted": name})
@@ -72,13 +63,7 @@ def system_id_of(connection: Connection, name: str) -> int:
 
 
 def check_new_system(connection: Connection, name: str) -> None:
-    """Reject a name that is not valid beside the systems of the database.
-
-    Raises
-    ------
-    InputError
-        If the name is not valid, or differs from the name of another system only in case or blanks.
-    """
+    """Reject a name that is not valid, or differs from another one only in case or blanks."""
     check_system_name(name)
     names = system_names(connection)
     alike = next((other for other in names if _spelling(other) == _spelling(name)), None)

@@ -20,18 +20,14 @@ _LONGEST = 1000
 def write_line(by: str, kind: WriteKind, what: object, system: str | None = None) -> str:
     r"""Say in one line who wrote what.
 
-    Parameters
-    ----------
-    what : object
-        The id of the run or outcome, the name of the file or of the token, the number of deleted
-        rows, or the change of a system. It never names the user of a job, who may be deleted later.
+    `what` is the id of the run or outcome, the name of the file or of the token, the number of
+    deleted rows, or the change of a system. It never names the user of a job, who may be deleted
+    later.
 
     Examples
     --------
     >>> write_line("token watch", "run", 17, "mysite")
     'token watch on mysite: run 17'
-    >>> write_line("command of root", "measurements", "a\nb")
-    "command of root: measurements 'a\\nb'"
     """
     place = f" on {visible(system)}" if system else ""
     return f"{visible(by)}{place}: {kind} {visible(str(what)[-_LONGEST:])}"
