@@ -22,7 +22,7 @@ class SilentServerError(psycopg.OperationalError):
 
 
 class ImpatientConnection(psycopg.Connection[Any]):
-    """A connection that closes itself after `patience_s` seconds without a byte from or to the server."""
+    """A connection that closes itself after `patience_s` without a byte from or to the server."""
 
     patience_s = float("inf")
 

@@ -23,7 +23,7 @@ _MIDNIGHT = "T00:00:00.000000+00:00"
 
 @dataclass(frozen=True)
 class SystemChange:
-    """The last change of a machine: everything from before `since` no longer counts. Times in UTC."""
+    """The last change of a machine: nothing from before `since` counts. Times are in UTC."""
 
     system: str
     since: str

@@ -17,13 +17,7 @@ _NAME = "ioncast"
 
 @dataclass(frozen=True, kw_only=True)
 class Service(Resources):
-    """The settings and resources of one application.
-
-    Attributes
-    ----------
-    database : Engine
-        Opened for each request; see `benchdb.store.database.existing_database`.
-    """
+    """The settings and resources of one application; the database is opened for each request."""
 
     database: Engine
     children: Children

@@ -16,15 +16,10 @@ from predictor.model.measurement_summary import choose_engine
 
 @dataclass(frozen=True)
 class IoCurve:
-    """The bandwidth of one kind of I/O by number of I/O nodes.
+    """The bandwidth of one kind of I/O by number of I/O nodes, in ascending order.
 
-    Attributes
-    ----------
-    nodes : int or None
-        Compute nodes of the measurements; None if unknown.
-    mib_s : mapping of int to float
-        Expected MiB/s by number of I/O nodes, in ascending order; 0 is direct access. Each is
-        the harmonic mean of the repetitions: the bytes over the mean time that they take.
+    Each is the harmonic mean of the repetitions: the bytes over the mean time that they take.
+    `nodes` are the compute nodes of the measurements; None if unknown.
     """
 
     name: str
@@ -40,22 +35,8 @@ class IoCurve:
 def stored_curves(location: str | None, system: str) -> list[IoCurve]:
     """Curves of a system in the benchmark database; their names are the ids of configurations.
 
-    Parameters
-    ----------
-    location : str or None
-        The database (see `benchdb.store.database.open_database`).
-    system : str
-        The system's name. If several programs measured on it, the measurements of IOR count,
-        else those of the program with most configurations.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database does not know the system.
-    InputError
-        If the system has no measurements with I/O nodes.
-    DatabaseError
-        If the database cannot be read.
+    If several programs measured on it, the measurements of IOR count, else those of the program
+    with most configurations. A system without measurements with I/O nodes is an InputError.
     """
     with reading(location) as connection:
         found = curves(connection, require_system(connection, system))

@@ -14,21 +14,11 @@ from ioncast_base.knapsack import JobCurve, allocate
 
 @dataclass(frozen=True)
 class Policy:
-    """A rule for the number of I/O nodes of each job.
+    """A rule for the number of I/O nodes of each job, with its meaning in words.
 
-    Attributes
-    ----------
-    name : str
-        The policy's name.
-    meaning : str
-        The I/O nodes that a job gets, in words.
-    asks : callable
-        Takes a workload and a machine, and returns the number of I/O nodes that each job needs
-        to start.
-    arbitrates : bool
-        Whether free I/O nodes are divided among the jobs that start.
-    is_direct : bool
-        Whether all jobs use direct access; every curve must have been measured with it.
+    `asks` takes a workload and a machine, and returns the number of I/O nodes that each job needs
+    to start. With `arbitrates` free I/O nodes are divided among the jobs that start. With
+    `is_direct` all jobs use direct access; every curve must have been measured with it.
     """
 
     name: str
@@ -39,17 +29,10 @@ class Policy:
 
 
 class SimulatedArbiter:
-    """Divides free I/O nodes among jobs that start at the same time.
+    """Divides free I/O nodes among jobs that start at the same time, as the arbiter does.
 
-    This is the arbitration of `ioncast_base.knapsack`: running jobs keep their I/O
-    nodes, and every starting job gets at least the fewest that its curve allows.
-
-    Parameters
-    ----------
-    curves : sequence of IoCurve
-        The curves that jobs follow.
-    machine : Machine
-        The machine that the jobs run on.
+    Running jobs keep their I/O nodes, and every starting job gets at least the fewest that its
+    curve allows.
     """
 
     def __init__(self, curves: Sequence[IoCurve], machine: Machine) -> None:
@@ -61,20 +44,7 @@ class SimulatedArbiter:
         self._divided = cache(self._divide)
 
     def divide(self, curves: Sequence[int], free: int) -> list[int]:
-        """Divide free I/O nodes.
-
-        Parameters
-        ----------
-        curves : sequence of int
-            Index of the curve of each job that starts.
-        free : int
-            Number of I/O nodes to divide, beyond the fewest that each job has already.
-
-        Returns
-        -------
-        list of int
-            I/O nodes of each job, in the same order.
-        """
+        """Divide free I/O nodes, beyond the fewest that each job has already, by curves."""
         # Sorted jobs, so that the cache knows the same jobs in another order.
         order = sorted(range(len(curves)), key=lambda place: curves[place])
         wanted = sum(max(self._above[curve]) for curve in curves)

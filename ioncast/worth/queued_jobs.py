@@ -6,22 +6,10 @@ from typing import NamedTuple
 
 
 class QueuedJob(NamedTuple):
-    """A job as Slurm's accounting knows it.
+    """A job as Slurm's accounting knows it; all times count from the same moment.
 
-    Attributes
-    ----------
-    submit_s : float
-        Time of submission, in seconds since a moment that is the same for all jobs.
-    run_s : float
-        Run time in seconds.
-    limit_s : float
-        Time limit in seconds.
-    application : str
-        Name of the application; jobs of one application do the same I/O.
-    curve : str or None
-        Name of the curve that its I/O follows; None if unknown.
-    bytes : float or None
-        Bytes that it reads and writes; None if unknown.
+    Jobs of one application do the same I/O. The name of its curve and its bytes are None if
+    unknown.
     """
 
     submit_s: float

@@ -32,16 +32,7 @@ _JOBS_BETWEEN_REPORTS = 1000
 class Schedule:
     """The start, end and I/O of each job; arrays have one element for each job, by submission.
 
-    Attributes
-    ----------
-    start_s, end_s : array of float
-        Time of start and end.
-    io_nodes : array of int
-        Number of I/O nodes.
-    io_s : array of float
-        I/O time in seconds.
-    held_up : array of bool
-        Whether it waited for I/O nodes only, at any time.
+    `held_up` tells whether it waited for I/O nodes only, at any time.
     """
 
     start_s: Floats
@@ -57,14 +48,9 @@ def replay(
     policy: Policy,
     progress: Callable[[int], object] = lambda jobs: None,
 ) -> Schedule:
-    """Replay all jobs of a queue.
+    """Replay all jobs of a queue; no job is larger than the machine.
 
-    Parameters
-    ----------
-    work : Workload
-        The queue with its I/O; no job is larger than the machine.
-    progress : callable
-        Called now and then with the number of jobs that started since the last call.
+    `progress` is called now and then with the number of jobs that started since the last call.
     """
     replayed = _Replay(work, machine, policy, progress)
     replayed.run()

@@ -47,13 +47,7 @@ def static(curve: IoCurve, nodes: int, machine: Machine) -> int:
 
 
 def check_pool(curves: Iterable[IoCurve], machine: Machine) -> None:
-    """Check that the pool has enough I/O nodes for every curve.
-
-    Raises
-    ------
-    InputError
-        If the pool has fewer I/O nodes than the smallest measured number of a curve.
-    """
+    """Check that the pool has at least the smallest measured number of I/O nodes of every curve."""
     needed = max(min(curve.forwarded) for curve in curves)
     if machine.pool < needed:
         raise InputError(

@@ -26,21 +26,9 @@ Ints = NDArray[np.int64]
 class Workload:
     """A queue with its I/O; arrays have one element for each job, by submission.
 
-    Attributes
-    ----------
-    submit_s, recorded_s, limit_s : array of float
-        Time of submission, recorded run time and time limit.
-    nodes : array of int
-        Number of compute nodes.
-    curve : array of int
-        Index in `curves` of the curve that the job follows.
-    compute_s : array of float
-        Run time without I/O.
-    moved_mib : array of float
-        MiB that it reads and writes.
-    overlong : int
-        Number of jobs whose given bytes need more than their recorded run time with static
-        allocation.
+    `recorded_s` are run times, `compute_s` those without I/O, `moved_mib` MiB that a job reads and
+    writes. `curve` is the index in `curves`. `overlong` counts jobs whose given bytes need more
+    than their recorded run time with static allocation.
     """
 
     curves: tuple[IoCurve, ...]
@@ -67,22 +55,11 @@ def workload(
 ) -> Workload:
     """Give each job the I/O that it did when its run time was recorded.
 
-    If the queue does not tell, an application follows one of the curves that were measured
-    with a number of compute nodes near to the job's, and spends a share of its run time on I/O.
-    Curve and share are drawn. The recorded run times are taken as those with static allocation,
-    so the share, the run time and the curve give the bytes.
-
-    Parameters
-    ----------
-    io_share : tuple of float
-        The least and the largest share of I/O in run times, above 0 and below 1.
-    seed : int
-        Seed of the random numbers; the same seed draws the same.
-
-    Raises
-    ------
-    InputError
-        If a job is larger than the machine, or names an unknown curve.
+    If the queue does not tell, an application follows one of the curves that were measured with a
+    number of compute nodes near to the job's, and spends a share of its run time on I/O. Curve and
+    share are drawn, the share between the two of `io_share`. The recorded run times are taken as
+    those with static allocation, so the share, the run time and the curve give the bytes. A job
+    that is larger than the machine is an InputError.
     """
     _check_sizes(jobs, machine)
     places = {curve.name: place for place, curve in enumerate(curves)}

@@ -49,10 +49,7 @@ _LOG = logging.getLogger("ioncast.keeper")
 class AnswerStep:
     """Prepares applications with new runs, outcomes, measurements, settings or wanted sizes.
 
-    Parameters
-    ----------
-    is_stopping : callable
-        Tells whether the keeper must end; the step ends early then.
+    The step ends early when `is_stopping` tells that the keeper must end.
     """
 
     def __init__(

@@ -25,13 +25,7 @@ _IDS = (
 
 
 class Count:
-    """Makes the `CoverageSummary` of a system in many short transactions.
-
-    Parameters
-    ----------
-    stale_after_s : float
-        As in `benchdb.measurements.coverage.coverage`.
-    """
+    """Makes the `CoverageSummary` of a system in many short transactions."""
 
     def __init__(self, system: str, now: datetime, stale_after_s: float) -> None:
         self._system = system

@@ -28,15 +28,10 @@ _Choice = tuple[int, int | None, float, str, bool, _Trial | None]
 
 
 class OtherVariant(NamedTuple):
-    """A variant that the job may be instead of the predicted one.
+    """A variant that the job may be instead of the predicted one, and its share of all weights.
 
-    Attributes
-    ----------
-    share : float
-        Its share of the weights of all runs.
-    chosen : tuple of (int, int)
-        The number of I/O nodes that it gets if at least so many are available, from the most
-        available I/O nodes on: (available, number).
+    `chosen` are pairs (available, number), from the most available I/O nodes on: the number that it
+    gets if at least so many are available.
     """
 
     share: float
@@ -51,19 +46,8 @@ class OtherVariant(NamedTuple):
 class Decided(NamedTuple):
     """The decisions on one prediction, for each number of I/O nodes that may be available.
 
-    Attributes
-    ----------
-    points, io_nodes, unknown, default
-        As in `PreparedGroup`.
-    choices : tuple of tuple
-        As in `PreparedGroup`, with a number instead of the confidence as JSON.
-    chosen : tuple of (int, int)
-        As in `OtherVariant`: the numbers of the choices, however sure they are.
-    implausible : int
-        Number of bandwidths that did not correct the prediction (see
-        `predictor.model.plausible`).
-    p90_mib_s : float
-        The highest p90 of the points; 0 without points.
+    The fields are those of `PreparedGroup` and `OtherVariant`; `implausible` counts the bandwidths
+    that did not correct the prediction, and `p90_mib_s` is the highest p90 of the points, or 0.
     """
 
     points: tuple[str, ...]
@@ -89,13 +73,10 @@ def decide_all(
     others: Sequence[OtherVariant] = (),
     explore: float = 0.0,
 ) -> Decided:
-    """Decide by a site's policy, for each number of I/O nodes that may be available.
+    """Decide by a site's rules, for each number of I/O nodes that may be available.
 
-    Parameters
-    ----------
-    others : sequence of OtherVariant
-        The other variants. Where one gets the same number, its share counts too: it does not matter
-        then which of them the job is.
+    Where another variant gets the same number, its share counts too: it does not matter then which
+    of them the job is.
     """
     choice = found.choice
     chosen = () if choice.unknown else tuple(_chosen(choice, policy))

@@ -27,13 +27,7 @@ _NO_DECISION = (AttributeError, InputError, KeyError, RecursionError, TypeError,
 
 @dataclass(frozen=True)
 class Drained:
-    """Decisions that were read.
-
-    Attributes
-    ----------
-    places : mapping of str to int
-        The end of the lines that were read, in bytes, by file.
-    """
+    """Decisions that were read, and by file the end of the lines that were read, in bytes."""
 
     rows: tuple[DecisionRow, ...]
     unusable: tuple[str, ...]
@@ -43,13 +37,7 @@ class Drained:
 
 @dataclass
 class Drain:
-    """Reads the files of a spool, each line once.
-
-    Parameters
-    ----------
-    places : dict of str to int
-        How far files were read before a restart, as `Drained` has it; it may name other files.
-    """
+    """Reads the files of a spool, each line once; `places` tells how far before a restart."""
 
     folder: Path
     places: dict[str, int] = field(default_factory=dict)

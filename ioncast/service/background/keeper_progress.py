@@ -9,13 +9,7 @@ _NOTHING = {"runs": "0", "outcomes": "0"}
 
 
 class KeeperProgress:
-    """The state of the database that answers are prepared from, kept in the state file.
-
-    Parameters
-    ----------
-    file : StateFile
-        The file, which the last keeper left its progress in.
-    """
+    """The state of the database that answers are prepared from, kept in the state file."""
 
     def __init__(self, file: StateFile) -> None:
         self._database = file.database

@@ -222,13 +222,7 @@ def _kept(
 
 
 class Preparing:
-    """Prepares applications one after the other, in one transaction of the database.
-
-    Parameters
-    ----------
-    done : set of (str, str)
-        Systems and keys of entries that are prepared already; they are not prepared again.
-    """
+    """Prepares applications in one transaction; entries in `done` only once."""
 
     def __init__(
         self,

@@ -25,13 +25,7 @@ SOURCES = ("history", "model", "default")
 
 
 class PreparedAnswer(NamedTuple):
-    """The answer to a question.
-
-    Attributes
-    ----------
-    io_nodes : int or None
-        The number of I/O nodes; 0 is direct access, None is no answer.
-    """
+    """The answer to a question; 0 I/O nodes are direct access, None is no answer."""
 
     body: bytes
     io_nodes: int | None
@@ -72,15 +66,9 @@ Choice = tuple[int, int | None, str, str, bool, Trial | None]
 class PreparedGroup(NamedTuple):
     """The answers for one size of job: texts and numbers, so that they can be stored as JSON.
 
-    Attributes
-    ----------
-    points : sequence of str
-        The expected bandwidth with each number of I/O nodes, as the inside of a JSON object.
-    choices : sequence of Choice
-        The decisions, from the one for the most available I/O nodes on; empty when nothing is
-        known.
-    unknown : str or None
-        Why nothing is known, as a clause.
+    `points` have the expected bandwidth with each number of I/O nodes, as the inside of a JSON
+    object. `choices` are the decisions, from the one for the most available I/O nodes on; empty
+    when nothing is known, and `unknown` says why, as a clause.
     """
 
     tasks: int
@@ -111,11 +99,8 @@ def answer(
 ) -> PreparedAnswer:
     """Choose the answer to a question.
 
-    Parameters
-    ----------
-    drawn : int
-        A random number below 2³², which decides whether the job tries another number of I/O
-        nodes; `NO_TRIAL` if it may not.
+    The random number `drawn`, below 2³², decides whether the job tries another number of I/O nodes;
+    `NO_TRIAL` if it may not.
     """
     group = entry[0] if len(entry) == 1 else _nearest(entry, tasks, nodes)
     asked, source = "", "model" if group.is_scaled else "history"

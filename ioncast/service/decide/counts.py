@@ -42,14 +42,9 @@ _BYTES = 8 * (_UNRECORDED + 1)
 
 
 class RequestCount(NamedTuple):
-    """Requests to an endpoint with one status of the answer.
+    """Requests to an endpoint with one status; 0 for all without a series of their own.
 
-    Attributes
-    ----------
-    status : int
-        The status; 0 for all that have no series of their own.
-    buckets : list of float
-        How many requests took at most the time of each of `BUCKETS_S`, and how many there were.
+    `buckets` count those that took at most the time of each of `BUCKETS_S`, and all.
     """
 
     endpoint: str
@@ -66,13 +61,7 @@ def new_memory() -> int:
 
 
 class DecisionCounts:
-    """Counts in the memory of a descriptor; one process counts, any process may read.
-
-    Parameters
-    ----------
-    descriptor : int
-        From `new_memory`.
-    """
+    """Counts in the memory of a descriptor; one process counts, any process may read."""
 
     def __init__(self, descriptor: int) -> None:
         self._numbers = memoryview(mmap.mmap(descriptor, _BYTES)).cast("d")

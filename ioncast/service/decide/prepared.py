@@ -103,12 +103,8 @@ class WantedSize(NamedTuple):
 class Untried(NamedTuple):
     """A number of I/O nodes that an application never ran with and that may be better.
 
-    Attributes
-    ----------
-    loss : float
-        The share of the bandwidth that a job with it is expected to lose.
-    gain : float
-        The share by which the bandwidths of later jobs are expected to rise after one such run.
+    `loss` is the share of the bandwidth that a job with it is expected to lose, `gain` the share by
+    which the bandwidths of later jobs are expected to rise after one such run.
     """
 
     io_nodes: int
@@ -158,17 +154,8 @@ class Entries:
 class Reader:
     """A worker's copy of the file in memory; any thread may read it, one may refresh it.
 
-    Parameters
-    ----------
-    path : Path
-        From `prepared_file`; the file may be missing.
-
-    Attributes
-    ----------
-    tokens : dict of str to KnownToken
-        Tokens by hash (see `ioncast.service.store.credentials.digest`).
-    heartbeat : KeeperHeartbeat or None
-        The keeper's sign of life; None until the file was read once.
+    The file may be missing. Tokens are by hash. The keeper's sign of life is None until the file
+    was read once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -304,18 +291,7 @@ class Reader:
 
 
 class Writer:
-    """Writes the file; only the keeper does so.
-
-    Parameters
-    ----------
-    path : Path
-        From `prepared_file`.
-
-    Raises
-    ------
-    sqlite3.Error, OSError
-        When the file cannot be written. All methods may raise them too.
-    """
+    """Writes the file; only the keeper does so. All methods may raise sqlite3.Error and OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

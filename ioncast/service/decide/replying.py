@@ -46,13 +46,9 @@ _TEXT = "text/plain"
 def answer_at_once(
     of: Resources, environ: WSGIEnvironment, respond: StartResponse
 ) -> Iterable[bytes] | None:
-    """Answer a plain question: correct, by GET, without a token.
+    """Answer a plain question: correct, by GET, without a token; a framework would double its time.
 
-    Returns
-    -------
-    iterable of bytes or None
-        The body of the answer; None leaves the request to `ask` and `ask_with_script`, which
-        repeat any failure. A framework would double the time of this usual question.
+    None leaves the request to `ask` and `ask_with_script`, which repeat any failure.
     """
     began_s = time.perf_counter()
     reply = _reply_at_once(of, environ)
@@ -65,13 +61,7 @@ def answer_at_once(
 
 
 def ask(of: Resources, request: Request) -> Response:
-    """Answer any question by GET.
-
-    Raises
-    ------
-    RequestError
-        When the token or the question cannot be used.
-    """
+    """Answer any question by GET; an unusable token or question is a RequestError."""
     authorise("reader", of, request)
     question = checked_query(Question, request.environ)
     return _answered(of, request, question, [question.executable])
@@ -91,13 +81,7 @@ def ask_with_script(of: Resources, request: Request) -> Response:
 def find(
     of: Resources, question: Question, executables: Sequence[str | None], drawn: int = NO_TRIAL
 ) -> PreparedAnswer:
-    """Find the answer for the first program that the history knows, best match first.
-
-    Parameters
-    ----------
-    drawn : int
-        As in `ioncast.service.decide.answers.answer`.
-    """
+    """Find the answer for the first program that the history knows, best match first."""
     entries = of.prepared.entries
     for identity in _identities(question, executables):
         entry = entries.get((question.system, identity.key))

@@ -48,14 +48,8 @@ _OTHER_FILES = 64
 class ServerConfig(BaseModel):
     """The orders of the process, from the one that starts it.
 
-    Attributes
-    ----------
-    parent : int
-        Id of the process that starts it; when that ends, it ends too.
-    counts : int
-        Descriptor of the memory for counts, from `ioncast.service.decide.counts.new_memory`.
-    settings : Settings
-        The site's settings, without a database.
+    It ends with the process `parent`. `counts` is the descriptor of the memory for counts. The
+    site's settings come without a database.
     """
 
     parent: int

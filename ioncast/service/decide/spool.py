@@ -93,13 +93,7 @@ class Losses:
 
 
 class SpoolWriter:
-    """Appends lines to a file of this process; any thread may append.
-
-    Parameters
-    ----------
-    folder : Path
-        From `spool_folder`; created if it is missing.
-    """
+    """Appends lines to a file of this process in the spool's folder; any thread may append."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -113,11 +107,8 @@ class SpoolWriter:
     def append(self, line: bytes) -> None:
         """Append a line; when this returns, the whole line is in the file.
 
-        Raises
-        ------
-        OSError
-            When the line cannot be written: the disk is full, the folder is not writable, or
-            too many decisions wait for the database. The log tells it, but not for each line.
+        An OSError says that the disk is full, the folder is not writable, or too many decisions
+        wait for the database. The log tells it, but not for each line.
         """
         with self._lock:
             try:

@@ -13,13 +13,7 @@ _BETWEEN_S = 10.0
 
 
 class StateFolderStep:
-    """Finds out whether decisions can be written to the state folder.
-
-    Parameters
-    ----------
-    state : str
-        The state folder; its spool may be a link (`ioncast.service.folders.usable_state`).
-    """
+    """Finds out whether decisions can be written to the state folder; its spool may be a link."""
 
     def __init__(self, state: str) -> None:
         self._spool = spool_folder(state)

@@ -36,10 +36,7 @@ _DAY = "%Y-%m-%d"
 class Shift:
     """A lasting difference to the predictions that began in several applications together.
 
-    Attributes
-    ----------
-    since : str
-        The date in UTC of the first run that differs: 2026-11-20.
+    `since` is the date in UTC of the first run that differs.
     """
 
     system: str
@@ -93,12 +90,9 @@ class _Change:
 def common_shifts(rows: Iterable[JoinedOutcome]) -> list[Shift]:
     """Find shifts that began in several independent applications at about the same time.
 
-    Returns
-    -------
-    list of Shift
-        At most one for each system: at least three programs of at least two users, and at least
-        half of the programs that ran before and after, raised an alarm (see `control_chart`) in
-        the same direction, all within a week of the last 30 days.
+    A system has at most one: at least three programs of at least two users, and at least half of
+    the programs that ran before and after, raised an alarm (see `control_chart`) in the same
+    direction, all within a week of the last 30 days.
     """
     by_system: dict[str, list[JoinedOutcome]] = defaultdict(list)
     for row in rows:

@@ -36,8 +36,6 @@ class Judged:
 
     Attributes
     ----------
-    started : str or None
-        When this run of the job started, ISO 8601; None if it is unknown.
     pattern : str
         The kind of I/O that moves most of the job's bytes, or `UNKNOWN`.
     decided, io_nodes : int or None, int
@@ -46,14 +44,10 @@ class Judged:
         The prediction with that number of I/O nodes; None if the decision has none.
     inside : bool or None
         Whether the observed bandwidth is in the predicted interval.
-    implausible : bool
-        Whether the bandwidth is too high to be true (see `predictor.model.plausible`).
     regret : float or None
         1 - mean with the number decided on / highest mean, over all outcomes of the application
         with as many processes and at most as many I/O nodes as were available, without implausible
         ones. None unless outcomes with that number and with at least one other number are known.
-    reported_at : str
-        Time at which the outcome was reported, ISO 8601.
     """
 
     outcome_id: int
@@ -81,14 +75,8 @@ class Judged:
 class ErrorSummary:
     """A summary of some decisions; None where nothing could be compared.
 
-    Attributes
-    ----------
-    name : str
-        The system, the application (`EXECUTABLE of USER`) or the source.
-    errors : Errors or None
-        Their relative errors.
-    coverage : float or None
-        The share of outcomes in their intervals; it should be 0.8.
+    `name` is the system, the application (`EXECUTABLE of USER`) or the source. `coverage` is the
+    share of outcomes in their intervals; it should be 0.8.
     """
 
     system: str
@@ -102,18 +90,10 @@ class ErrorSummary:
 
 @dataclass(frozen=True)
 class ErrorsSoFar:
-    """The errors of decisions so far.
+    """The errors of decisions so far, of the outcomes that count; the ten worst, the largest first.
 
-    Attributes
-    ----------
-    outcomes : int
-        Number of outcomes that count, including those without a decision.
-    judged : tuple of Judged
-        The outcomes that count and have a decision, in their order.
-    before_change : tuple of Judged
-        The outcomes with a decision from before the newest change of their system.
-    worst : tuple of Judged
-        The decisions with the largest errors, the largest first; at most ten.
+    `before_change` are from before the newest change of their system. `outcomes` also counts those
+    without a decision.
     """
 
     outcomes: int
@@ -127,22 +107,11 @@ class ErrorsSoFar:
 
 @dataclass(frozen=True)
 class Drift:
-    """The drift of a kind of I/O on a system.
+    """The drift of a kind of I/O on a system; None stands for all kinds together.
 
-    Attributes
-    ----------
-    pattern : str or None
-        The kind of I/O, or `UNKNOWN`; None stands for all kinds of the system together.
-    ewma, limit : float
-        The moving average of (ln observed - ln expected) / sigma, and the limit that it stays
-        within as long as nothing changes (see `control_chart`).
-    drifted : bool
-        Whether the average is beyond the limit.
-    ratio : float
-        The geometric mean of observed / expected over the last ten outcomes.
-    since : str or None
-        Time of the outcome that brought the average beyond the limit, ISO 8601; None if it has
-        not drifted.
+    `ewma` is the moving average of (ln observed - ln expected) / sigma, which stays within `limit`
+    as long as nothing changes. `ratio` is the geometric mean of observed / expected over the last
+    ten outcomes. `since` is the time of the outcome that brought the average beyond the limit.
     """
 
     system: str
@@ -156,13 +125,9 @@ class Drift:
 
 
 def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
-    """Compare decisions with the outcomes of their jobs.
+    """Compare decisions with the outcomes of their jobs, in the order in which they were reported.
 
-    Parameters
-    ----------
-    rows : iterable of JoinedOutcome
-        Outcomes in the order in which they were reported; the last `COUNTED` of each system
-        count, unless their system has changed since.
+    The last `COUNTED` outcomes of each system count, unless their system has changed since.
     """
     newest = _counted(rows)
     known = [row for row in newest if not row.is_before_change]
@@ -183,13 +148,7 @@ def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
 
 
 def judge(rows: Sequence[JoinedOutcome]) -> list[Judged]:
-    """Compare each decision with its outcome, however many there are.
-
-    Parameters
-    ----------
-    rows : sequence of JoinedOutcome
-        Outcomes, also without a decision. They alone decide the regrets.
-    """
+    """Compare each decision with its outcome; outcomes without a decision count for the regrets."""
     measured = _measured(rows)
     return [
         _judge(row, row.decision, measured.get(_like(row), {}))
@@ -199,20 +158,12 @@ def judge(rows: Sequence[JoinedOutcome]) -> list[Judged]:
 
 
 def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
-    """Watch each kind of I/O on each system for a lasting change.
+    """Watch each kind of I/O on each system for a lasting change, each system as a whole first.
 
-    Parameters
-    ----------
-    rows : iterable of JoinedOutcome
-        Outcomes in the order in which they were reported. The last `COUNTED` of each system
-        count, if their decision has a prediction for the job's number of I/O nodes. A prediction
-        from before a noted change of the system says nothing about the present ones.
-
-    Returns
-    -------
-    tuple of Drift
-        By system and kind of I/O, each system as a whole first. `control_chart` says how often
-        there is a false alarm.
+    Outcomes are in the order in which they were reported. The last `COUNTED` of each system count,
+    if their decision has a prediction for the job's number of I/O nodes. A prediction from before a
+    noted change of the system says nothing about the present ones. `control_chart` says how often
+    there is a false alarm.
     """
     series: dict[tuple[str, str | None], list[tuple[JoinedOutcome, Expected]]] = defaultdict(list)
     for row in _counted(rows):
@@ -239,18 +190,8 @@ def average_ratios(judged: Iterable[Judged]) -> list[float]:
     """Average observed / expected, with the same moving average as the drift alarm.
 
     The alarm averages bounded standard deviations. Here each ratio counts in full, so that a line
-    through the averages follows the ratios.
-
-    Parameters
-    ----------
-    judged : iterable of Judged
-        Outcomes of one kind of I/O on one system, the newest last. Those without a prediction
-        do not count.
-
-    Returns
-    -------
-    list of float
-        An average for each outcome with a prediction; 1 means as predicted.
+    through the averages follows the ratios. The outcomes are of one kind of I/O on one system, the
+    newest last; those without a prediction do not count.
     """
     residuals = (
         _residual(each.observed_mib_s, each.expected)

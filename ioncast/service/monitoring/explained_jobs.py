@@ -25,14 +25,7 @@ _SOURCES = {
 
 @dataclass(frozen=True)
 class Explained:
-    """An entry of a job in words.
-
-    Attributes
-    ----------
-    implausible : bool
-        Whether the measured bandwidth is too high to be true (see
-        `predictor.model.plausible`).
-    """
+    """An entry of a job in words; `implausible` bandwidths are too high to be true."""
 
     headline: str
     sentences: tuple[str, ...]

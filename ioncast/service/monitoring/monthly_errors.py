@@ -13,17 +13,9 @@ _MONTH = len("2026-11")
 
 
 def monthly_errors(judged: Iterable[Judged]) -> list[dict[str, Any]]:
-    """Average errors by system and by the month in which the outcome was reported.
+    """Average errors by system and by the month in which the outcome was reported, newest first.
 
-    Parameters
-    ----------
-    judged : iterable of Judged
-        Outcomes with their decisions; those without an expected bandwidth do not count.
-
-    Returns
-    -------
-    list of dict
-        Plain values for JSON, by system, newest month first.
+    Outcomes without an expected bandwidth do not count. The values are plain, for JSON.
     """
     parts: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
     for each in judged:

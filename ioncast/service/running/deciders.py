@@ -42,11 +42,7 @@ _LONGEST_STEP_S = 5.0
 class Deciders:
     """The processes that only answer schedulers, on the same sockets.
 
-    Parameters
-    ----------
-    lock : int
-        Descriptor of the lock on the state folder, which the processes hold too: another service
-        must not begin before they ended.
+    They hold the lock on the state folder too: another service must not begin before they ended.
     """
 
     def __init__(self, settings: Settings, lock: int) -> None:

@@ -24,13 +24,7 @@ def let_import(settings: Settings) -> None:
 
 
 class ImportStep:
-    """Imports the demonstration's data, if the service was started for them.
-
-    Parameters
-    ----------
-    progress : KeeperProgress
-        Notes that the data are imported. The file says so when answers are prepared from them.
-    """
+    """Imports the demonstration's data, if the service was started for them."""
 
     def __init__(self, settings: Settings, file: StateFile, progress: KeeperProgress) -> None:
         self._database = settings.database

@@ -25,13 +25,7 @@ _RESERVE_BYTES = 16 << 10
 
 
 class SharedCounts:
-    """The files of one service: each worker has a slot, and its successor takes the slot over.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the files; `prepare` empties it.
-    """
+    """The files of one service: each worker has a slot, and its successor takes the slot over."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

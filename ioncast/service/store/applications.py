@@ -31,15 +31,7 @@ from ioncast_base.limits import LARGEST_ID
 
 @dataclass(frozen=True)
 class Application:
-    """A program of a user on a system.
-
-    Attributes
-    ----------
-    executable : str
-        The executable as the log names it, usually with its folder.
-    program : str
-        The executable without its folder.
-    """
+    """A program of a user on a system; `program` is the executable without its folder."""
 
     id: int
     system: str
@@ -52,11 +44,7 @@ class Application:
 class ApplicationSummary:
     """An application with the size and the age of its history.
 
-    Attributes
-    ----------
-    newest : str
-        Start of the newest run, or the time when it was stored if its start is unknown; ISO 8601
-        in UTC.
+    `newest` is the start of the newest run, or the time when it was stored; ISO 8601 in UTC.
     """
 
     application: Application
@@ -98,13 +86,7 @@ _SUMMARY = _SUMMARIES.where(applications_table.c.id == bindparam("id"))
 
 
 def application(connection: Connection, application_id: int) -> ApplicationSummary:
-    """Read one application.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database has no application with this id.
-    """
+    """Read one application; an UnknownNameError if the id is unknown."""
     key = {"id": checked_id(application_id, "application")}
     row = connection.execute(_SUMMARY, key).mappings().one_or_none()
     if row is None:
@@ -125,20 +107,9 @@ def applications(
 ) -> list[ApplicationSummary]:
     """List applications, by default those with the newest runs first.
 
-    Parameters
-    ----------
-    system, user : str, optional
-        List only applications of this system and of this user; an unknown one has none.
-    search : str, optional
-        List only applications whose executable or user contains this text. Upper and lower case
-        are the same (in SQLite only for ASCII letters).
-    sort : str
-        Order by the start of the newest run, the number of runs, the program or the user.
-        Applications that are equal are in the order of their ids.
-    order : str, optional
-        "asc" or "desc"; by default `USUAL_ORDERS`.
-    offset : int
-        Leave out this many applications at the beginning, those of earlier pages.
+    `search` is a text of the executable or the user; upper and lower case are the same (in SQLite
+    only for ASCII letters). Applications that are equal by `sort` are in the order of their ids.
+    `offset` leaves out those of earlier pages.
     """
     conditions = _conditions(system, user, search)
     if conditions is None or offset > LARGEST_ID:

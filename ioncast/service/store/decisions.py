@@ -53,25 +53,12 @@ class DecisionRow:
         A unique id of at most 32 characters.
     asked_at : str
         Time of the question, ISO 8601.
-    nodes, tasks, available : int or None
-        Number of compute nodes and processes of the job, and of I/O nodes that it could get.
-    io_nodes : int or None
-        Number of I/O nodes in the answer; None if the answer has no number.
     source : str
         Basis of the answer: "history", "model" or "default".
-    expected_mib_s : float or None
-        Expected bandwidth with `io_nodes`.
-    confidence : float or None
-        A number from 0 to 1.
     curve : tuple of (int, float, float, float)
         Number of I/O nodes, expected bandwidth, and the 10th and 90th percentile of runs in MiB/s.
     explored : bool
         Whether `io_nodes` was tried, to learn whether it is better than the best known number.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or the database cannot hold a text.
     """
 
     id: str
@@ -121,20 +108,9 @@ _KNOWN = select(decisions_table.c.id).where(
 
 
 def store_decisions(connection: Connection, rows: Iterable[DecisionRow]) -> int:
-    """Store decisions; a decision whose id is already stored stays as it is.
+    """Store decisions and count the new ones; a decision that is already stored stays as it is.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    rows : iterable of DecisionRow
-        The decisions; thousands at once are fine.
-
-    Returns
-    -------
-    int
-        Number of new decisions. Outcomes that were stored before their decision count as changed
-        (see `ioncast.service.store.revisions.applications_after`).
+    Thousands at once are fine. Outcomes that were stored before their decision count as changed.
     """
     new = {row.id: row for row in reversed(list(rows))}
     for key in _known(connection, list(new)):
@@ -147,13 +123,7 @@ def store_decisions(connection: Connection, rows: Iterable[DecisionRow]) -> int:
 
 
 def decision(connection: Connection, decision_id: str) -> DecisionRow:
-    """Read one decision.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database has no decision with this id.
-    """
+    """Read one decision; an UnknownNameError if the id is unknown."""
     row = None
     if is_text(decision_id):
         row = connection.execute(_DECISION, {"key": decision_id}).mappings().one_or_none()
@@ -171,19 +141,9 @@ def decisions(
     before: tuple[str, str] | None = None,
     limit: int = 100,
 ) -> list[DecisionRow]:
-    """List decisions, newest first.
+    """List decisions, newest first; an unknown system has none.
 
-    Parameters
-    ----------
-    system : str, optional
-        List only decisions of this system; an unknown system has no decisions.
-    before : (str, str), optional
-        List only decisions before the one with this `asked_at` and id, for the next page.
-
-    Raises
-    ------
-    InputError
-        If the first text of `before` is not a time.
+    `before` are `asked_at` and id of a decision: only earlier ones are listed, for the next page.
     """
     table = decisions_table.c
     if not (is_text(system) and is_text(job_id) and 0 <= (application_id or 0) <= LARGEST_ID):
@@ -205,18 +165,9 @@ def decisions(
 def decisions_per_hour(
     connection: Connection, since: datetime, system: str | None = None
 ) -> list[tuple[str, str, int]]:
-    """Count the decisions of each hour and source.
+    """Count the decisions of each hour and source, from the hour of `since` on.
 
-    Parameters
-    ----------
-    since : datetime
-        Count decisions from the hour of this time on; it needs a time zone.
-
-    Returns
-    -------
-    list of (str, str, int)
-        Start of the hour in ISO 8601 (UTC), source and number of decisions, ordered by hour and
-        source. An hour without decisions is not in the list.
+    The hours are their starts in ISO 8601 (UTC). An hour without decisions is not in the list.
     """
     if not is_text(system):
         return []

@@ -31,13 +31,7 @@ class Belongings:
 
 
 def belongings_of_run(connection: Connection, run_id: int) -> Belongings:
-    """List a run and the outcomes that its log was sent with.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database has no run with this id.
-    """
+    """List a run and the outcomes that its log was sent with."""
     key = checked_id(run_id, "run")
     if connection.scalar(select(runs.c.id).where(runs.c.id == key)) is None:
         raise UnknownNameError(f"the database has no run {run_id}")
@@ -67,14 +61,9 @@ def belongings_of_user(connection: Connection, user: str) -> Belongings:
 
 
 def delete_some(connection: Connection, found: Belongings) -> Belongings:
-    """Delete some of the rows, outcomes first and runs last, and return the others.
+    """Delete some of the rows, outcomes first and runs last; return the others.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes. It takes a part of a second.
-    found : Belongings
-        The rows; rows that are gone already are fine.
+    Rows that are gone already are fine.
     """
     # Decisions and runs tell whose outcomes these are, and runs tell it of decisions. So another
     # deletion finds the rest if this one is interrupted.

@@ -38,13 +38,7 @@ _KNOWN_BY = (
 
 @dataclass(frozen=True)
 class DeletedRun:
-    """The way in which a deleted run was known; several runs share it.
-
-    Attributes
-    ----------
-    number : int
-        Greater than the numbers of all runs that were deleted before.
-    """
+    """The way in which deleted runs were known; `number` grows with each deleted run."""
 
     number: int
     system: str

@@ -23,13 +23,7 @@ def drained_places(connection: Connection) -> dict[str, int]:
 
 
 def note_drained(connection: Connection, places: Mapping[str, int], gone: Iterable[str]) -> None:
-    """Note how far files are stored, in the transaction that stores their decisions.
-
-    Parameters
-    ----------
-    places : mapping of str to int
-        Number of stored bytes by file.
-    """
+    """Note how many bytes of files are stored, in the transaction that stores their decisions."""
     for name in gone:
         connection.execute(_FORGET, {"of": name})
     for name, end in places.items():

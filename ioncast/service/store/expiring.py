@@ -37,12 +37,8 @@ _SMALL_ROWS, _LARGE_ROWS = 500, 50
 class Expiring:
     """A table whose rows expire.
 
-    Attributes
-    ----------
-    old : Select
-        The ids of the rows from before `first_kept` that may go, the oldest first.
-    at_once : int
-        Number of rows that a transaction may delete.
+    `old` selects the ids of the rows from before `first_kept` that may go, the oldest first; a
+    transaction may delete `at_once` of them.
     """
 
     table: Table

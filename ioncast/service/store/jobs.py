@@ -32,13 +32,7 @@ _LONGEST_SHOWN = 100
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run of a job that has a log, but no outcome.
-
-    Attributes
-    ----------
-    time : str
-        Start of the run, or the time when it was stored if its start is unknown.
-    """
+    """A run of a job that has a log, but no outcome; its start, or the time when it was stored."""
 
     id: int
     application: Application
@@ -52,15 +46,8 @@ class LoggedRun:
 class JobEntry:
     """One run of a job, or a decision for it of which no run is known.
 
-    Attributes
-    ----------
-    job_id : str or None
-        The scheduler's id; None if only the decision is known, because Slurm gives a job its id
-        after the question.
-    time : str
-        The start of the run; of a decision without a run the time of the question.
-    outcome : Outcome or None
-        The bandwidth that the run got after the decision.
+    `job_id` is None if only the decision is known, because Slurm gives a job its id after the
+    question. `time` is the start of the run; of a decision without a run the time of the question.
     """
 
     system: str
@@ -94,17 +81,8 @@ def entries_of_job(
 ) -> list[JobEntry]:
     """List the runs of a job id and the decisions for it, newest first.
 
-    Ids of jobs come again, on one system and on several.
-
-    Parameters
-    ----------
-    job_id : str
-        The scheduler's id of the job; or `MARK` and the id of a decision, as Slurm shows it.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database knows nothing about the job.
+    Ids of jobs come again, on one system and on several. `job_id` may also be `MARK` and the id of
+    a decision, as Slurm shows it. An unknown job is an UnknownNameError.
     """
     job_entries: list[JobEntry] = []
     if is_text(job_id) and is_text(system):

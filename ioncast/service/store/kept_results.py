@@ -41,30 +41,11 @@ def keep_result(
     days: int,
     room_bytes: int,
 ) -> bool:
-    """Keep a result; one that is kept already stays as it is.
+    """Keep a result; one that is kept already stays as it is. False: there is no room.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes, so that all others wait until the room is
-        counted and used.
-    secret : str
-        The secret part of the result's address: at least 128 random bits. The database gets only
-        its SHA-256.
-    document : str
-        JSON of at most `MOST_DOCUMENT_BYTES`.
-
-    Returns
-    -------
-    bool
-        False if there is no room. Nothing is deleted to make room; expired results need none.
-
-    Raises
-    ------
-    InputError
-        If the document is too large.
-    ConflictError
-        If the result was deleted.
+    The transaction writes, so all others wait until the room is counted and used. The secret of the
+    result's address has at least 128 random bits; the database gets only its SHA-256. Nothing is
+    deleted to make room; expired results need none. A result that was deleted is a ConflictError.
     """
     size_bytes = len(document.encode())
     if size_bytes > MOST_DOCUMENT_BYTES:
@@ -98,18 +79,10 @@ def kept_result(connection: Connection, secret: str, now: datetime) -> KeptResul
 def forget_result(
     connection: Connection, secret: str, now: datetime, *, barred_for: timedelta
 ) -> bool:
-    """Delete a kept result, and bar its address from a result for a while.
+    """Delete a kept result, and bar its address; False if `kept_result` would not find it.
 
-    Parameters
-    ----------
-    barred_for : timedelta
-        The time for which `keep_result` rejects the same secret, at most until the result would
-        have expired.
-
-    Returns
-    -------
-    bool
-        False if `kept_result` would not find it.
+    `keep_result` rejects the same secret for `barred_for`, at most until the result would have
+    expired.
     """
     found = kept_result(connection, secret, now)
     if found is None:

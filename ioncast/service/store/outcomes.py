@@ -53,8 +53,8 @@ class JoinedOutcome:
     Attributes
     ----------
     decision : DecisionRow or None
-        The reported decision; if no decision was reported, the last one that was asked for the
-        job before the run started. If its start is unknown, before the outcome was reported.
+        The reported decision; else the last one that was asked for the job before the run started,
+        or, if its start is unknown, before the outcome was reported.
     pattern : str or None
         The kind of I/O that moved most bytes in the run, else in the application's newest run.
     tasks : int or None
@@ -240,24 +240,11 @@ def store_outcome(
     decision_id: str | None = None,
     run_id: int | None = None,
 ) -> tuple[Outcome, bool]:
-    """Store the bandwidth that a job got in one of its runs.
+    """Store the bandwidth that a job got in one of its runs; return it, and whether it is new.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    system, job_id : str
-        The job. The system is created if the database does not have it.
-    io_nodes, bandwidth_mib_s, decision_id, run_id
-        As in `Outcome`. The run must be stored; the decision may be stored later.
-    started : str, optional
-        When the scheduler started the run, ISO 8601; by default the start of the stored run.
-
-    Returns
-    -------
-    (Outcome, bool)
-        The stored outcome, and whether it is new. If this run of the job already has an outcome
-        (see `ioncast.service.store.same_run`), only an unknown start, decision or run is filled in.
+    If this run of the job already has an outcome (see `same_run`), only an unknown start, decision
+    or run is filled in. `started` is the scheduler's start of the run, by default that of the
+    stored run. The decision may be stored later.
 
     Raises
     ------
@@ -306,14 +293,9 @@ def joined_outcomes(
     after: int = 0,
     limit: int | None = None,
 ) -> list[JoinedOutcome]:
-    """List outcomes with their decisions and applications, in the order of their ids.
+    """List outcomes with ids above `after`, with their decisions and applications, by id.
 
-    Parameters
-    ----------
-    system : str, optional
-        List only outcomes of this system; an unknown system has no outcomes.
-    after : int
-        List only outcomes with greater ids, for the next page.
+    An unknown system has no outcomes.
     """
     if not is_text(system) or max(after, application_id or 0) > LARGEST_ID:
         return []
@@ -352,13 +334,7 @@ def systems_with_outcomes(connection: Connection) -> list[str]:
 def newest_outcomes(
     connection: Connection, limit: int, system: str | None = None
 ) -> list[JoinedOutcome]:
-    """List the newest outcomes of each system, in the order of their ids.
-
-    Parameters
-    ----------
-    system : str, optional
-        List only outcomes of this system; an unknown system has no outcomes.
-    """
+    """List the newest outcomes of each system by id; an unknown system has none."""
     asked = select(systems.c.id)
     if system is not None:
         asked = asked.where(systems.c.name == system)

@@ -23,15 +23,7 @@ _RESUMED = {"paused_by": None, "paused_at": None, "pause_reason": None}
 
 @dataclass(frozen=True)
 class PausedSystem:
-    """A system without decisions.
-
-    Attributes
-    ----------
-    paused_by : str
-        Name of the person who paused it.
-    paused_at : str
-        When it was paused, ISO 8601 in UTC.
-    """
+    """A system without decisions: who paused it, and when (ISO 8601 in UTC)."""
 
     system: str
     paused_by: str

@@ -41,16 +41,9 @@ def applications_after(
 ) -> set[int]:
     """Find the applications whose runs or outcomes were added or changed after these revisions.
 
-    Parameters
-    ----------
-    run_revision, outcome_revision : int
-        The result of `newest` in an earlier transaction.
-
-    Returns
-    -------
-    set of int
-        Ids of applications. An outcome belongs to the application of its run and to the
-        application of its decision; it counts as changed when its decision is stored after it.
+    The revisions are the result of `newest` in an earlier transaction. An outcome belongs to the
+    application of its run and to that of its decision; it counts as changed when its decision is
+    stored after it.
     """
     revisions = {"run_revision": run_revision, "outcome_revision": outcome_revision}
     return {key for key in connection.scalars(_CHANGED, revisions) if key is not None}

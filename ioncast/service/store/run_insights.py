@@ -29,19 +29,9 @@ _FORGET = delete(insights).where(insights.c.run_id == bindparam("run"))
 
 @dataclass(frozen=True)
 class NewInsights:
-    """Insights to be stored.
+    """Insights to be stored: JSON objects, each of at most `MOST_DOCUMENT_BYTES`.
 
-    Attributes
-    ----------
-    version : int
-        The version of the program parts that made them.
-    characterisation, checks : str
-        JSON objects, each of at most `MOST_DOCUMENT_BYTES`.
-
-    Raises
-    ------
-    InputError
-        If a document is too large.
+    `version` is that of the program parts that made them.
     """
 
     version: int
@@ -56,17 +46,7 @@ class NewInsights:
 
 @dataclass(frozen=True)
 class Insights:
-    """Stored insights into a run.
-
-    Attributes
-    ----------
-    version : int
-        The version of the program parts that made them.
-    made_at : str
-        Time when they were made, ISO 8601 in UTC.
-    characterisation, checks : dict
-        The documents as `NewInsights` had them.
-    """
+    """Stored insights into a run, with the documents as `NewInsights` had them."""
 
     version: int
     made_at: str
@@ -77,13 +57,7 @@ class Insights:
 def store_insights(
     connection: Connection, run_id: int, logs: Iterable[str], new: NewInsights
 ) -> bool:
-    """Store insights into a run, in the place of older ones.
-
-    Returns
-    -------
-    bool
-        Whether they were stored. They are not if the run has other logs, too.
-    """
+    """Store insights into a run, in the place of older ones, unless the run has other logs, too."""
     sha256 = digest_of_logs(logs)
     if connection.scalar(_SHA256_OF_RUN, {"run": run_id}) != sha256:
         return False

@@ -66,19 +66,10 @@ class NewRun:
         SHA-256 of each log, at least one; a system stores each log once.
     phases : sequence of mapping
         The phases as `ioncast phases --format json` shows them.
-    nodes, io_nodes : int or None
-        Number of compute nodes and of I/O nodes.
     bandwidth_mib_s : float or None
         All bytes over the time of their phases.
-    started : str or None
-        Start of the run in ISO 8601.
     named_nodes : int or None
         The number of compute nodes that the log names. It is stored until `nodes` is known.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or the database cannot hold a text.
     """
 
     system: str
@@ -158,20 +149,10 @@ class NewRun:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A stored run of an application.
+    """A stored run of an application; times are ISO 8601 in UTC.
 
-    Attributes
-    ----------
-    nodes, io_nodes : int or None
-        Number of compute nodes and of I/O nodes (0 is direct access).
-    bandwidth_mib_s : float or None
-        All bytes over the time of their phases.
-    started : str or None
-        Start of the run, ISO 8601 in UTC.
-    stored_at : str
-        Time when the run was stored, ISO 8601 in UTC.
-    phases : tuple of dict
-        The phases as `ioncast phases --format json` shows them.
+    `bandwidth_mib_s` is all bytes over the time of their phases, which are those of `ioncast phases
+    --format json`. 0 I/O nodes are direct access.
     """
 
     id: int
@@ -247,21 +228,11 @@ def pattern_of_phases(phases: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def store_run(connection: Connection, new: NewRun) -> tuple[StoredRun, bool]:
-    """Store a run in the history of its application.
+    """Store a run in the history of its application; return it, and whether anything of it is new.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    new : NewRun
-        The run. Its system and application are created if the database does not have them.
-
-    Returns
-    -------
-    (Run, bool)
-        The stored run, and whether anything of it is new. If the system already has all logs, the
-        stored application, tasks and phases stay; only unknown values are filled in. If the
-        system has some of the logs, as all logs of one run, tasks and phases become those of all.
+    If the system already has all logs, the stored application, tasks and phases stay; only unknown
+    values are filled in. If the system has some of the logs, as all logs of one run, tasks and
+    phases become those of all.
 
     Raises
     ------
@@ -341,15 +312,8 @@ def runs_like(
 ) -> list[StoredRun]:
     """List the newest runs with each number of I/O nodes that match everything that is given.
 
-    Runs with one number must not hide those with another. Of more than 2,000 runs only the newest
-    are looked at.
-
-    Parameters
-    ----------
-    executable, program, user, name : str, optional
-        Values that must be exactly equal; None matches every run.
-    limit : int
-        List at most this many runs with each number of I/O nodes, the newest first.
+    Runs with one number must not hide those with another, so `limit` counts for each number. Of
+    more than 2,000 runs only the newest are looked at. None matches every run.
     """
     wanted = {
         systems.c.name: system,
@@ -372,19 +336,10 @@ def runs_like(
 def runs_of(
     connection: Connection, application_id: int, *, before: int | None = None, limit: int = 100
 ) -> list[StoredRun]:
-    """List the runs of an application, newest first.
+    """List the runs of an application, newest first; only those older than the run `before`.
 
-    A run without a known start is ordered by the time when it was stored.
-
-    Parameters
-    ----------
-    before : int, optional
-        List only runs that are older than the application's run with this id, for the next page.
-
-    Raises
-    ------
-    UnknownNameError
-        If the database has no such application, or the application has no run `before`.
+    A run without a known start is ordered by the time when it was stored. An unknown application or
+    run is an UnknownNameError.
     """
     application(connection, application_id)
     if before is None:
@@ -397,13 +352,7 @@ def runs_of(
 
 
 def run_of(connection: Connection, application_id: int, run_id: int) -> StoredRun:
-    """Read one run of an application.
-
-    Raises
-    ------
-    UnknownNameError
-        If the application has no run with this id.
-    """
+    """Read one run of an application; an UnknownNameError if it has no run with this id."""
     found = _runs(connection, _RUN, id=checked_id(run_id, "run"))
     if not found or found[0].application.id != application_id:
         raise UnknownNameError(f"application {application_id} has no run {run_id}")

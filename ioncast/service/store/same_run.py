@@ -26,10 +26,6 @@ class Outcome:
         the log tells it; None if neither is known. A system has one outcome for a job and a start.
     decision_id : str or None
         Id of the job's decision as it was reported; the decision may be missing in the database.
-    io_nodes : int
-        Number of I/O nodes that the job ran with.
-    reported_at : str
-        Time of the report, ISO 8601 in UTC.
     """
 
     id: int
@@ -53,11 +49,8 @@ class Outcome:
 class Report:
     """The facts in a report that tell which run it is about.
 
-    Attributes
-    ----------
-    started, log_started : str or None
-        When the scheduler started the run, and when it started by its log, as `whole_second`
-        writes it. The log's start is later: the program starts after its job.
+    The starts are those of the scheduler and of the log, as `whole_second` writes them. The log's
+    start is later: the program starts after its job.
     """
 
     started: str | None
@@ -78,12 +71,9 @@ def whole_second(time: str | None) -> str | None:
 
 
 def outcomes_of_run(known: Sequence[Outcome], report: Report) -> list[Outcome]:
-    """Find the stored outcome of the run that a report is about.
+    """Find the stored outcome of the run that a report is about; none for a new run.
 
-    Returns
-    -------
-    list of Outcome
-        Empty for a new run. Two outcomes if the report has the log of one and the start of another.
+    They are two if the report has the log of one and the start of another.
     """
     start = report.started or report.log_started
     same = [each for each in known if _is_same(each, start, report.run_id)]

@@ -20,17 +20,7 @@ _RANDOM_BYTES = 32
 
 @dataclass(frozen=True)
 class Token:
-    """A token as the database has it; the token itself is not stored.
-
-    Attributes
-    ----------
-    role : str
-        One of `ROLES`.
-    revoked_at : str or None
-        Time when the token was revoked, ISO 8601 in UTC; None if it was not.
-    expires_at : str or None
-        Time when the token expires, likewise; None if it does not.
-    """
+    """A token as the database has it, without its text; times are ISO 8601 in UTC or None."""
 
     name: str
     role: str
@@ -51,30 +41,11 @@ _TOKENS = select(
 def add_token(
     connection: Connection, name: str, role: str, expires_at: datetime | None = None
 ) -> str:
-    """Create a token.
+    """Create a token: "ion_" and 43 characters, which cannot be read from the database later.
 
-    Parameters
-    ----------
-    connection : Connection
-        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
-    name : str
-        Name of the client: printable words with single blanks between them.
-    role : str
-        One of `ROLES`.
-    expires_at : datetime, optional
-        When the token expires, with its zone; by default never.
-
-    Returns
-    -------
-    str
-        The token: "ion_" and 43 characters. It cannot be read from the database later.
-
-    Raises
-    ------
-    ConflictError
-        If a token with this name exists, valid or revoked.
-    InputError
-        If the name or the role is not valid.
+    The name of the client has printable words with single blanks between them; an existing name,
+    valid or revoked, is a ConflictError. The role is one of `ROLES`. By default the token never
+    expires.
     """
     if role not in ROLES:
         raise InputError(f"{role!r} is not a role", remedy=f"roles are {', '.join(ROLES)}")
