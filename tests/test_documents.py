@@ -62,7 +62,7 @@ def where_to_find(room: Path) -> dict[str, str]:
         ("tolerance", "predictor/curve/decision.py"),
         ("fsync", "summario/requests/fsyncs.py"),
         ("release of held jobs", "scheduler_plugin/arbiter/arbitration.py"),
-        ("IOR's JSON", "ior_configs/outputs.py"),
+        ("IOR's JSON", "ior_configs/read_json.py"),
         ("whether a token is valid", "ioncast/service/web/http/access.py"),
         ("50 ms", "scheduler_plugin/lua/ioncast.lua"),
         ("calibration of intervals", "predictor/model/fitting.py"),

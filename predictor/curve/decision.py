@@ -47,7 +47,8 @@ class Decision:
 
     `source` is "model" when it was chosen from a curve, "default" for the site's number, and "none"
     without one. `bandwidth_mib_s` is expected with this number. `tolerance` is the share of the
-    best bandwidth that may be given up for fewer I/O nodes.
+    best bandwidth that may be given up for fewer I/O nodes. `within_10_percent` is the probability
+    that the job reaches 0.9 of the best bandwidth.
     """
 
     io_nodes: int | None
@@ -251,8 +252,8 @@ def _most_telling(
 ) -> tuple[int, float]:
     """Find the point at which a run makes the next decision surest.
 
-    Draws whose runs have about the same bandwidth at a point show what is left to doubt when a run
-    got this bandwidth.
+    For each point the draws are grouped by the bandwidth that a run gets there, and each group
+    decides anew. The point is taken after which decisions are most often near the best.
     """
     draws = expected[:, columns]
     numbers = [curve[i].io_nodes for i in columns]

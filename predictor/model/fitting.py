@@ -102,12 +102,12 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     beyond = sum(widened(widening[name], *held.gaps(name, patterns)) for name in SIZES)
     new = held.deviations(left_out, np.asarray(beyond))
     of_runs = patterns[held.of_run]
-    new_factors = _factors(new, held.io_nodes[held.of_run], of_runs)
+    new_factors = _calibrated_factors(new, held.io_nodes[held.of_run], of_runs)
     left = new / [new_factors[n] for n in held.io_nodes[held.of_run]]
-    common = _factor(left, groups=len(np.unique(of_runs)))
-    of_processes = _factors(left / common, held.processes[held.of_run], of_runs)
+    common = _calibrated_factor(left, groups=len(np.unique(of_runs)))
+    of_processes = _calibrated_factors(left / common, held.processes[held.of_run], of_runs)
     known, known_cells = _known_deviations(process.parameters, places, logarithms)
-    known_factor = _factor(known, groups=known_cells)
+    known_factor = _calibrated_factor(known, groups=known_cells)
     return Model(
         features=tuple(names_without_jump),
         usual=usual,
@@ -148,7 +148,7 @@ def _usual(rows: Array) -> tuple[float, ...]:
     )
 
 
-def _factor(deviations: Array, groups: int) -> float:
+def _calibrated_factor(deviations: Array, groups: int) -> float:
     """Compute the factor of standard deviations with which the interval holds its share of runs.
 
     `groups` is the number of independent groups of the runs that were held back. A new group is one
@@ -160,18 +160,18 @@ def _factor(deviations: Array, groups: int) -> float:
     return max(quantile / _HALF_WIDTH, _SMALLEST_FACTOR)
 
 
-def _factors(deviations: Array, labels: Labels, patterns: Labels) -> dict[int, float]:
+def _calibrated_factors(deviations: Array, labels: Labels, patterns: Labels) -> dict[int, float]:
     """Compute the factors of configurations that were not measured, by a label of each run.
 
     The factor of a label with few configurations is drawn towards that of all.
     """
-    common = _factor(deviations, groups=len(np.unique(patterns)))
+    common = _calibrated_factor(deviations, groups=len(np.unique(patterns)))
     factors = {}
     for label in np.unique(labels):
         own = labels == label
         count = len(np.unique(patterns[own]))
         weight = count / (count + _AS_MANY_AS_ALL)
-        factor = _factor(deviations[own], groups=count)
+        factor = _calibrated_factor(deviations[own], groups=count)
         factors[int(label)] = common * (factor / common) ** weight
     return factors
 
@@ -187,7 +187,7 @@ def _unmeasured_factor(held: _Held, patterns: Labels) -> float:
     found = held.process.leave_out(np.unique(numbers, return_inverse=True)[1].reshape(-1))
     deviations = held.deviations(found, np.zeros(len(numbers)))
     forwarded = numbers[held.of_run] > 0
-    return max(_factor(deviations[forwarded], groups=int(patterns.max()) + 1), 1.0)
+    return max(_calibrated_factor(deviations[forwarded], groups=int(patterns.max()) + 1), 1.0)
 
 
 def _tails(deviations: Array, groups: int) -> tuple[float, ...]:

@@ -14,7 +14,13 @@ from prometheus_client.core import Metric
 from ioncast_base.errors import IoncastError
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
-from scheduler_plugin.arbiter.arbitration import Change, as_decided, decisions_of, plan, releases
+from scheduler_plugin.arbiter.arbitration import (
+    Change,
+    decisions_of,
+    plan,
+    release_as_decided,
+    releases,
+)
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from scheduler_plugin.arbiter.held_metrics import held_metrics
 from scheduler_plugin.metrics_file import MetricsFile, common_metrics
@@ -157,7 +163,7 @@ class Arbiter:
         made = self._accepted(changes, progress)
         known = {change.job.id for change in made}
         again = [
-            as_decided(change.job, "Slurm rejects other licences")
+            release_as_decided(change.job, "Slurm rejects other licences")
             for change in changes
             if change.is_release and change.job.id not in known and _has_new_licences(change)
         ]

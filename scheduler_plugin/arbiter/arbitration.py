@@ -94,16 +94,16 @@ def plan(
         if share is not None:
             changes += _given(job, share, job.id in held, curves, of)
         elif job.id in held and _is_known_by_now(job, curves, now_s):
-            changes.append(as_decided(job, _why_alone(job, curves, of)))
+            changes.append(release_as_decided(job, _why_alone(job, curves, of)))
     return changes
 
 
 def releases(jobs: Sequence[Job], now_s: float) -> list[Change]:
     """Release all jobs that the arbiter holds, because it ends."""
-    return [as_decided(job, "the arbiter ends") for job in jobs if _is_held(job, now_s)]
+    return [release_as_decided(job, "the arbiter ends") for job in jobs if _is_held(job, now_s)]
 
 
-def as_decided(job: Job, why: str) -> Change:
+def release_as_decided(job: Job, why: str) -> Change:
     """Release a job with the licences that it has already."""
     return Change(job, job.licenses, True, f"as decided: {why}")
 

@@ -42,7 +42,7 @@ def can_inflate(method: int) -> bool:
     return method in _DECOMPRESSORS
 
 
-def plausible_bytes(compressed_bytes: int, max_bytes: int) -> int:
+def most_inflated_bytes(compressed_bytes: int, max_bytes: int) -> int:
     """Limit what a log may hold, so that a small file cannot take gigabytes of memory."""
     return min(max_bytes, max(_SMALL_BYTES, _MOST_RATIO * compressed_bytes))
 

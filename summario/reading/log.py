@@ -31,7 +31,7 @@ from summario.reading.inflate import (
     TooLargeError,
     inflate_joined,
     inflate_together,
-    plausible_bytes,
+    most_inflated_bytes,
 )
 from summario.reading.job import DarshanJob, parse_job
 from summario.reading.layouts import COUNTER_MODULES
@@ -122,7 +122,7 @@ def decode_log(
     job_region = Region(header.size, job_end - header.size)
     job = parse_job(header, _compressed(file, job_region, where), where)
     names = parse_names(header, _compressed(file, header.names, where), where)
-    left = plausible_bytes(file_bytes, max_bytes)
+    left = most_inflated_bytes(file_bytes, max_bytes)
     wanted = [module for module in header.modules if module in modules]
     records, traces, unread = _read_modules(file, header, wanted, job.nprocs, left, where)
     return DarshanLog(

@@ -10,7 +10,7 @@ from typing import IO
 
 from ioncast_base.errors import DamagedLogError
 from summario.reading.header import MAX_HEADER_BYTES, parse_header
-from summario.reading.inflate import plausible_bytes
+from summario.reading.inflate import most_inflated_bytes
 
 _GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 1 << 20
@@ -25,7 +25,7 @@ def unpacked(file: IO[bytes], where: str, max_bytes: int) -> IO[bytes]:
         return file
     try:
         with gzip.GzipFile(fileobj=file) as packed:
-            limit = plausible_bytes(packed_bytes, max_bytes)
+            limit = most_inflated_bytes(packed_bytes, max_bytes)
             return in_memory(packed, where, limit, remedy="inflate it with gunzip")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DamagedLogError(
