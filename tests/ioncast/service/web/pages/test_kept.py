@@ -202,7 +202,7 @@ class TestAKeptResult:
         [row] = rows(service)
         assert row["bytes"] == len(row["document"].encode())
         result = json.loads(row["document"])
-        assert set(result) == set(results.Result.__dataclass_fields__)
+        assert set(result) == set(results.UploadResult.__dataclass_fields__)
         assert result["name"] == LOG.name
 
     def test_has_one_address_however_often_the_button_is_pressed(
