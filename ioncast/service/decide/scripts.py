@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 
@@ -23,7 +24,8 @@ _COST_OF_A_LINE = 15
 _MOST_COMMANDS = 400
 # The program stands among the first words after a launcher.
 _MOST_WORDS = 200
-_MOST_JOINED_LINES = 8
+# Quotes of one command that go on in another line.
+_MOST_QUOTES = 8
 # How deep scripts in scripts are read, such as `srun sh -c "eval ..."`.
 _DEEPEST = 3
 _LONGEST_VALUE = 1000
@@ -64,6 +66,8 @@ _HERE_DOCUMENT = re.compile(
 )
 # A value with one of these would be split or joined with other words when it is put into a line.
 _UNSAFE_VALUE = re.compile(r"[\"'\\`;&|()<>#\n]")
+_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_QUOTE = re.compile("['\"]")
 _QUOTES = str.maketrans("\"'\\", "   ")
 
 
@@ -126,9 +130,9 @@ class _Reader:
     ) -> Iterator[tuple[list[str], bool]]:
         """Yield commands, and whether a launcher starts them, as in ``srun sh -c TEXT``."""
         text = _NOTHING.sub("", _JOINED.sub("", f"{script}\n"))
-        lines = _without_here_documents(text.split("\n"))
-        for line in lines:
-            for words in _split_at_ends(self._words(line, lines)):
+        lines = deque(_without_here_documents(text.split("\n")))
+        while lines:
+            for words in _split_at_ends(self._words(lines.popleft(), lines)):
                 self.commands_left -= 1
                 if self.commands_left < 0:
                     return
@@ -147,27 +151,27 @@ class _Reader:
             if self.left <= 0:
                 return
 
-    def _words(self, line: str, following: Iterator[str]) -> list[str]:
-        """Split a line; a quote without an end goes on in the following lines."""
-        text = line
-        for _ in range(_MOST_JOINED_LINES):
-            for candidate in (text, _COMMENT.sub("", text)):
-                try:
-                    return self._split(candidate)
-                except ValueError:
-                    continue
-            further = next(following, None) if self.left > 0 else None
-            if further is None:
+    def _words(self, line: str, following: deque[str]) -> list[str]:
+        """Split a line, with the following ones up to the end of a quote that is open."""
+        for _ in range(_MOST_QUOTES):
+            for text in (line, _COMMENT.sub("", line)):
+                if not _open_quote(text):
+                    return self._split(text)
+            quote = _open_quote(line)
+            count = next((n for n, further in enumerate(following, 1) if quote in further), 0)
+            if not count:
                 break
-            text = f"{text}\n{further}"
-        return self._split(line.translate(_QUOTES))
+            line = "\n".join([line, *(following.popleft() for _ in range(count))])
+        return self._split(line)
 
     def _split(self, line: str) -> list[str]:
         limit = self.left
         text = _SUBSTITUTION.sub("$", _SUBSTITUTION.sub("$", _cut(line, limit)))
         text = _cut(_REFERENCE.sub(self._value, text), limit)
         self.left = limit - len(text) - _COST_OF_A_LINE
-        lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+        if _open_quote(text):
+            text = text.translate(_QUOTES)
+        lexer = shlex.shlex(text.rstrip("\\"), posix=True, punctuation_chars=True)
         lexer.whitespace_split, lexer.commenters = True, ""
         return list(takewhile(lambda word: not word.startswith("#"), lexer))
 
@@ -191,12 +195,18 @@ class _Reader:
             self.values.pop(name, None)
 
 
+def _open_quote(text: str) -> str:
+    """Return the quote that a text does not close; else an empty text."""
+    mark = _QUOTE.search(_QUOTED.sub("", text))
+    return mark[0] if mark else ""
+
+
 def _cut(line: str, length: int) -> str:
     """Keep the whole words in the first part of a line."""
     return line if len(line) <= length else line[: max(length, 0)].rpartition(" ")[0]
 
 
-def _without_here_documents(lines: Iterator[str] | Sequence[str]) -> Iterator[str]:
+def _without_here_documents(lines: Iterable[str]) -> Iterator[str]:
     """Leave out the lines between ``<<END`` and ``END``."""
     rest = iter(lines)
     for line in rest:

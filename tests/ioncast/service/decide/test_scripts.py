@@ -185,6 +185,13 @@ def test_a_quote_without_an_end_hides_nothing_before_it(quote: str) -> None:
     assert programs(f"srun ./app\n./other {quote} more\n./last")[:2] == ["./app", "./other"]
 
 
+def test_a_text_over_many_lines_hides_no_command_behind_it() -> None:
+    awk = "awk '\n" + "{ if ($1 > 3) print $2 }\n" * 30 + "' table > sorted\n"
+    assert programs(f"{awk}srun ./app\n") == ["./app", "awk"]
+    stray = "echo don't\n" + "cp a b\n" * 20 + "srun ./app\n"
+    assert programs(stray) == ["./app", "cp"]
+
+
 @pytest.mark.parametrize(
     "script",
     [
