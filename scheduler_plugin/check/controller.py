@@ -1,4 +1,4 @@
-"""slurmctld's view of itself: its configuration, its licences, its operators and its log."""
+"""slurmctld's view of itself: its configuration, its licences and its log."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Controller:
         return sum(count for name, count in self.totals.items() if is_named(name, licence))
 
 
-def gather_controller() -> Controller:
+def ask_controller() -> Controller:
     """Ask slurmctld."""
     configuration = read_configuration(said_by("scontrol", "show", "config"))
     licences = said_by("scontrol", "--oneliner", "show", "licenses")
@@ -103,13 +103,7 @@ def setting_in_file(path: Path, setting: str) -> str:
     return found[-1] if found else ""
 
 
-def gather_admin_level(user: str) -> str:
-    """A user's rights in Slurm: ``None``, ``Operator`` or ``Administrator``."""
-    asked = ("show", "user", f"name={user}", "format=adminlevel")
-    return said_by("sacctmgr", "--noheader", "--parsable2", *asked).strip() or "None"
-
-
-def gather_loaded_line(log: Path) -> str:
+def read_loaded_line(log: Path) -> str:
     """The last line about settings that the plugin loaded, without its beginning; empty if none.
 
     The log is read from its end, in parts, because it may be of any size.

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 
+from scheduler_plugin.check.asking_sources import (
+    AGAIN,
+    MissingSource,
+    Row,
+    fail,
+    gathered,
+    ok,
+    unknown,
+)
 from scheduler_plugin.check.controller import Controller
-from scheduler_plugin.check.hooks import HookSettings
+from scheduler_plugin.check.hooks import HookSettings, own_hooks
 from scheduler_plugin.check.plugin import FILES, Plugin
-from scheduler_plugin.check.row_values import MissingSource, Row, fail, ok, unknown
 from scheduler_plugin.file_rights import RightsProblem, Rule, entries_on_the_way, rights_problems
 from scheduler_plugin.settings import SiteSettings
 
@@ -62,28 +71,27 @@ def rules_of_plugin(slurm: Controller, plugin: Plugin) -> Iterator[Rule]:
 
 
 def rules_of_hooks(
-    user: str, hooks: Sequence[Path], settings: HookSettings | MissingSource | None
+    slurm: Controller, settings: HookSettings | MissingSource | None
 ) -> Iterator[Rule]:
-    """The rules for ioncast's hooks, which SlurmUser `user` runs, and for all that they read."""
-    writers = frozenset([user])
-    for path in hooks:
-        for name in (path.name, "io_nodes.sh", "hooks.conf"):
-            yield Rule(str(path.with_name(name)), writers)
+    """The rules for ioncast's hooks, which SlurmUser runs, and for all that they read."""
+    writers = frozenset([slurm.user])
+    for hook in own_hooks(slurm).values():
+        for name in (hook.name, "io_nodes.sh", "hooks.conf"):
+            yield Rule(str(hook.with_name(name)), writers)
     if isinstance(settings, HookSettings):
-        for each in (settings.script, settings.folder):
-            if each:
-                yield Rule(each, writers)
+        for path in filter(None, (settings.script, settings.folder)):
+            yield Rule(path, writers)
 
 
-def rules_of_part(path: str, settings: SiteSettings | MissingSource) -> Iterator[Rule]:
+def rules_of_part(path: str, settings: SiteSettings | None) -> Iterator[Rule]:
     """The rules for the settings of a part, in the file `path`, and for its tokens."""
     yield Rule(path)
-    if isinstance(settings, SiteSettings):
+    if settings:
         for token in (settings.slurmrestd.token_file, settings.service.token_file):
             yield Rule(token, is_secret=True)
 
 
-def gather_rights(rule: Rule) -> tuple[RightsProblem, ...] | None:
+def problems_of(rule: Rule) -> tuple[RightsProblem, ...] | None:
     """The problems of a file; None if it is missing, which other rows judge."""
     try:
         entries = entries_on_the_way(rule.path)
@@ -95,18 +103,22 @@ def gather_rights(rule: Rule) -> tuple[RightsProblem, ...] | None:
     return tuple(rights_problems(rule, entries))
 
 
-def rights_rows(
-    found: Mapping[str, tuple[RightsProblem, ...] | MissingSource | None],
-) -> Iterator[Row]:
-    """One row for each problem; a folder on the way to several files has one row."""
+def rights_rows(rules: Iterable[Rule], unread: Sequence[MissingSource]) -> Iterator[Row]:
+    """One row for each problem; a folder on the way to several files has one row.
+
+    `unread` are sources of rules.
+    """
+    by_path = {rule.path: rule for rule in rules}
+    looks = gathered(*(partial(problems_of, rule) for rule in by_path.values()))
+    for look in (*looks, *unread):
+        if isinstance(look, MissingSource):
+            yield unknown(_SUBJECT, look, AGAIN)
+    seen = [look for look in looks if isinstance(look, tuple)]
     problems: dict[tuple[str, str], RightsProblem] = {}
-    for each in found.values():
-        if isinstance(each, MissingSource):
-            yield unknown(_SUBJECT, each)
-        for problem in each if isinstance(each, tuple) else ():
-            problems.setdefault((problem.path, problem.remedy), problem)
+    for problem in chain(*seen):
+        problems.setdefault((problem.path, problem.remedy), problem)
     for problem in problems.values():
         yield fail(_SUBJECT, problem.found, problem.remedy)
     if not problems:
-        seen = sum(isinstance(each, tuple) for each in found.values())
-        yield ok(_SUBJECT, f"nobody else can change or read {seen} files of Slurm and ioncast")
+        text = f"nobody else can change or read {len(seen)} files of Slurm and ioncast"
+        yield ok(_SUBJECT, text)

@@ -1,86 +1,70 @@
-"""The service, as the plugin, the watch and the arbiter reach it."""
+"""The service, as the plugin, the watch and the arbiter reach it, and their tokens for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import version
 from typing import Any
 
 from ioncast_base.errors import InputError
 from ioncast_base.wording import counted, in_words
 from scheduler_plugin.addresses import Address
 from scheduler_plugin.check import asking_sources
-from scheduler_plugin.check.asking_sources import can
-from scheduler_plugin.check.row_values import MissingSource, Row, fail, ok, unknown, warn
+from scheduler_plugin.check.asking_sources import Row, can, fail, ok, warn
+from scheduler_plugin.check.plugin import Plugin
+from scheduler_plugin.check.watch_and_arbiter import in_words as time_in_words
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
+from scheduler_plugin.settings import ServiceSettings
+from scheduler_plugin.token_files import read_token
 
-_UNAUTHORISED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
+START = "look at `systemctl status ioncast` and at its log"
+_REJECTED = (401, 403)
 _UNPROCESSABLE = (400, 422)
 # Applications that a row names.
 _NAMED = 3
-_START = "look at `systemctl status ioncast` and at its log"
+# The role that each part needs, and no more.
+ROLES: dict[str, str] = {"watch": "scheduler", "arbiter": "reader", "plugin": "scheduler"}
+_STRONGER = {"reader": ("scheduler", "admin"), "scheduler": ("admin",)}
+_WEEK_S = 7 * 86_400
 
 
-@dataclass(frozen=True)
-class CheckedService:
-    """The service at the address of the watch or the arbiter.
-
-    Attributes
-    ----------
-    is_open : bool
-        Whether reading needs no token.
-    untried : mapping of str to mapping
-        By system: `untried` and `largest_untried` as the service tells them, if there are any.
-    """
-
-    version: str
-    keeper: str
-    database: str
-    systems: tuple[str, ...]
-    is_open: bool
-    untried: Mapping[str, Mapping[str, Any]]
+def token_in(file: str, token: str = "") -> str:
+    """The token in a file; `token` without a file, and empty if the file has none."""
+    with suppress(InputError, OSError):
+        return read_token(file) if file else token
+    return ""
 
 
-def gather_service(address: str, token: str) -> CheckedService:
-    """Ask the service for its state."""
-    with _client(address, "") as anybody:
-        state, version = anybody.readiness(), anybody.release()
-        is_open = _is_open(anybody)
-    with _client(address, token) as ours:
-        systems = ours.systems()
-    return CheckedService(
-        version,
-        str(state.get("keeper")),
-        str(state.get("database")),
-        tuple(system["name"] for system in systems if system["imports"]),
-        is_open,
-        {system["name"]: system for system in systems if system["untried"]},
-    )
+def _client(address: str, token: str) -> Ioncast:
+    return Ioncast(address, lambda: token, asking_sources.ANSWER_S)
 
 
-def _is_open(anybody: Ioncast) -> bool:
-    try:
-        anybody.measured_systems()
-    except ServiceRefusedError as error:
-        if error.status in {_UNAUTHORISED, _FORBIDDEN}:
-            return False
-        raise
-    return True
+def answer_rows(setting: str, plugin: Plugin, user: str) -> Iterator[Row]:
+    """Ask at an address of the plugin as slurmctld's user; a wrong question must be rejected."""
+    subject, address = f"plugin: {setting}", plugin.of(setting)
+    status = _status(address, token_in(plugin.of("token_file"), plugin.of("token")), user)
+    if status in _UNPROCESSABLE:
+        yield ok(subject, f"{address} answers")
+    elif status in _REJECTED:
+        token = "the plugin's token" if plugin.has_token else "questions without a token"
+        yield fail(
+            subject,
+            f"{address} rejects {token} ({status})",
+            "set token_file to a token of the role scheduler (`ioncast token add plugin`)",
+        )
+    else:
+        yield fail(subject, f"{address} answers {status}", START)
 
 
-def gather_rights(address: str, token: str) -> dict[str, Any]:
-    """Ask the service about a token."""
-    with _client(address, token) as service:
-        return service.token_rights()
-
-
-def gather_answer(address: str, token: str, user: str) -> int:
-    """Ask at the plugin's address; return the status with which a wrong question is rejected."""
+def _status(address: str, token: str, user: str) -> int:
     url = address if address.startswith("unix:") else f"http://{address}"
     socket = Address.of(url).socket
-    if socket is not None and not can(user, "w", socket):
+    if socket is not None and (asker := _shut_out(user, socket)):
         raise InputError(
-            f"the user {user}, who runs slurmctld, cannot use this socket",
+            f"{asker} cannot use this socket",
             where=socket,
             remedy="check that it exists, and that `decisions_group` in service.toml is a group of"
             " the user",
@@ -93,76 +77,86 @@ def gather_answer(address: str, token: str, user: str) -> int:
     raise InputError("another program answers there", where=url, remedy="correct `address`")
 
 
-def _client(address: str, token: str) -> Ioncast:
-    return Ioncast(address, lambda: token, asking_sources.ANSWER_S)
-
-
-def answer_row(setting: str, address: str, status: int | MissingSource, *, has_token: bool) -> Row:
-    """Judge the answer at an address of the plugin; `setting` is the address's name."""
-    subject = f"plugin: {setting}"
-    if isinstance(status, MissingSource):
-        return fail(subject, status.reason, status.remedy or _START)
-    if status in _UNPROCESSABLE:
-        return ok(subject, f"{address} answers")
-    if status in {_UNAUTHORISED, _FORBIDDEN}:
-        token = "the plugin's token" if has_token else "questions without a token"
-        return fail(
-            subject,
-            f"{address} rejects {token} ({status})",
-            "set token_file to a token of the role scheduler (`ioncast token add plugin`)",
-        )
-    return fail(subject, f"{address} answers {status}", _START)
+def _shut_out(user: str, socket: str) -> str:
+    """The user who may not use a socket: slurmctld's, or else that of this command."""
+    if not can(user, "w", socket):
+        return f"the user {user}, who runs slurmctld,"
+    is_shut = os.access(socket, os.F_OK) and not os.access(socket, os.W_OK)
+    return "your user" if is_shut else ""
 
 
 def service_rows(
-    found: CheckedService | MissingSource,
-    systems: Mapping[str, str],
-    version: str,
-    private: frozenset[str],
-) -> list[Row]:
-    """Judge the service."""
-    if isinstance(found, MissingSource):
-        return [unknown("service", found, _START)]
-    return [
-        _state_row(found),
-        *_system_rows(found, systems),
-        _version_row(found, version),
-        _reading_row(found, private),
-        *_untried_rows(found, systems),
-    ]
+    settings: ServiceSettings, systems: Mapping[str, str], private: frozenset[str]
+) -> Iterator[Row]:
+    """Judge the service; `systems` are the names of the system in all settings, by part."""
+    with _client(settings.address, "") as anybody:
+        state, release = anybody.readiness(), anybody.release()
+        is_open = _is_open(anybody)
+    with _client(settings.address, token_in(settings.token_file)) as ours:
+        known = {system["name"]: system for system in ours.systems()}
+    keeper, database = str(state.get("keeper")), str(state.get("database"))
+    text = f"keeper {keeper}, database {database}"
+    if keeper == database == "ok":
+        yield ok("service", text)
+    else:
+        yield warn("service", text, "decisions continue; look at the service's log")
+    yield from _system_rows([name for name in known if known[name]["imports"]], systems)
+    yield _version_row(release)
+    yield _reading_row(private, is_open=is_open)
+    for name in sorted(set(systems.values())):
+        if known.get(name, {}).get("untried"):
+            yield ok("untried", _untried(known[name]))
 
 
-def _state_row(found: CheckedService) -> Row:
-    state = f"keeper {found.keeper}, database {found.database}"
-    if found.keeper == "ok" and found.database == "ok":
-        return ok("service", state)
-    return warn("service", state, "decisions continue; look at the service's log")
+def _is_open(anybody: Ioncast) -> bool:
+    try:
+        anybody.measured_systems()
+    except ServiceRefusedError as error:
+        if error.status in _REJECTED:
+            return False
+        raise
+    return True
 
 
-def _system_rows(found: CheckedService, systems: Mapping[str, str]) -> list[Row]:
+def _system_rows(measured: list[str], systems: Mapping[str, str]) -> Iterator[Row]:
     names = sorted(set(systems.values()))
+    absent = [name for name in names if name not in measured]
     if len(names) > 1:
         said = ", ".join(f"{part}: {name}" for part, name in systems.items())
-        return [fail("system", f"the settings name different systems ({said})", "use one name")]
-    absent = [name for name in names if name not in found.systems]
-    if absent:
-        known = ", ".join(found.systems) or "none"
-        return [
-            fail(
-                "system",
-                f"the service has no measurements of {absent[0]}, but of these: {known}",
-                "correct the name, or import measurements (`ioncast bench import`)",
-            )
-        ]
-    return [ok("system", f"the service has measurements of {name}") for name in names]
+        yield fail("system", f"the settings name different systems ({said})", "use one name")
+    elif absent:
+        yield fail(
+            "system",
+            f"the service has no measurements of {absent[0]}, but of these:"
+            f" {', '.join(measured) or 'none'}",
+            "correct the name, or import measurements (`ioncast bench import`)",
+        )
+    else:
+        yield from (ok("system", f"the service has measurements of {name}") for name in names)
 
 
-def _untried_rows(found: CheckedService, systems: Mapping[str, str]) -> list[Row]:
-    return [
-        ok("untried", _untried(found.untried[name]))
-        for name in sorted(set(systems.values()))
-        if name in found.untried
-    ]
+def _version_row(release: str) -> Row:
+    installed = version("ioncast")
+    if release == installed:
+        return ok("versions", f"service and this program are {installed}")
+    return warn(
+        "versions",
+        f"the service is {release}, and this program {installed}",
+        "restart the service, or install the same version (docs/service.md, Upgrading)",
+    )
+
+
+def _reading_row(private: frozenset[str], *, is_open: bool) -> Row:
+    if not is_open:
+        return ok("reading", "the service shows nothing without a token")
+    if "jobs" not in private:
+        return ok("reading", "open, and Slurm shows jobs to everybody too")
+    return fail(
+        "reading",
+        'everybody can read names of users and jobs in the service (reading = "open"), and'
+        " Slurm hides them (PrivateData=jobs)",
+        'set reading = "closed" in service.toml',
+    )
 
 
 def _untried(system: Mapping[str, Any]) -> str:
@@ -180,24 +174,22 @@ def _untried(system: Mapping[str, Any]) -> str:
     )
 
 
-def _version_row(found: CheckedService, version: str) -> Row:
-    if found.version == version:
-        return ok("versions", f"service and this program are {version}")
-    return warn(
-        "versions",
-        f"the service is {found.version}, and this program {version}",
-        "restart the service, or install the same version (docs/service.md, Upgrading)",
-    )
-
-
-def _reading_row(found: CheckedService, private: frozenset[str]) -> Row:
-    if not found.is_open:
-        return ok("reading", "the service shows nothing without a token")
-    if "jobs" in private:
-        return fail(
-            "reading",
-            'everybody can read names of users and jobs in the service (reading = "open"), and'
-            " Slurm hides them (PrivateData=jobs)",
-            'set reading = "closed" in service.toml',
-        )
-    return ok("reading", "open, and Slurm shows jobs to everybody too")
+def role_rows(part: str, address: str, token_file: str, token: str = "") -> Iterator[Row]:
+    """Judge a token of ioncast by the service's answer (`GET /v1/token`), if it has an address."""
+    subject, needed = f"{part}: token of ioncast", ROLES[part]
+    make = f"make one with `ioncast token add NAME --role {needed}`"
+    token = read_token(token_file) if token_file else token
+    if not address:
+        return
+    with _client(address, token) as service:
+        rights = service.token_rights()
+    role, expires_s = rights.get("role"), rights.get("expires_s")
+    left_s = expires_s - time.time() if isinstance(expires_s, int | float) else _WEEK_S
+    if role in _STRONGER[needed]:
+        yield warn(subject, f"it has the role {role}, and {needed} is enough", make)
+    elif role != needed:
+        yield fail(subject, f"it has the role {role}, and {needed} is needed", make)
+    elif left_s < _WEEK_S:
+        yield warn(subject, f"it expires in {time_in_words(left_s)}", make)
+    else:
+        yield ok(subject, f"role {role}")

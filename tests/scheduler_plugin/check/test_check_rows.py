@@ -1,40 +1,59 @@
-"""Each row of `ioncast slurm check`, from what was gathered."""
+"""Each row of `ioncast slurm check`, from files and answers of each kind."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
+import os
+import shutil
 import socket
 import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ioncast_base.errors import InputError
-from scheduler_plugin.check import (
-    asking_sources,
-    hooks,
-    judging,
-    service,
-    watch_and_arbiter,
-    written_files,
+from scheduler_plugin.check import asking_sources, hooks, plugin, service, watch_and_arbiter
+from scheduler_plugin.check.asking_sources import (
+    AGAIN,
+    MissingSource,
+    Row,
+    SiteCheck,
+    exit_code,
+    fail,
+    gathered,
+    ok,
+    rows_of,
+    said_by,
+    started,
+    unknown,
+    warn,
 )
-from scheduler_plugin.check.asking_sources import attempted, gathered, said_by
 from scheduler_plugin.check.controller import (
     Controller,
-    gather_loaded_line,
     last_loaded,
     read_configuration,
+    read_loaded_line,
     read_totals,
     setting_in_file,
 )
-from scheduler_plugin.check.plugin import SHIPPED, Plugin, gather_plugin
-from scheduler_plugin.check.row_values import MissingSource, Row, exit_code, fail, ok, unknown, warn
-from scheduler_plugin.settings import DarshanSettings
+from scheduler_plugin.check.plugin import SHIPPED, Plugin, ask_plugin
+from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
+from scheduler_plugin.settings import (
+    DarshanSettings,
+    ServiceSettings,
+    SiteSettings,
+    SlurmrestdSettings,
+)
+from scheduler_plugin.slurm import SlurmAnswerError
+from scheduler_plugin.slurm.errors import SlurmClusterError
 from scheduler_plugin.slurm.jwt_claims import claims_of
 from scheduler_plugin.slurm.licence_limits import Limits
 from tests.support.command import run_ioncast
@@ -72,6 +91,30 @@ def statuses(rows: Any) -> dict[str, str]:
     return {row.subject: row.status for row in rows}
 
 
+def rows_about(function: Any, *inputs: Any) -> list[Row]:
+    """The rows of a check."""
+    return list(rows_of(SiteCheck("subject", function, *inputs)))
+
+
+def status_of(function: Any, *inputs: Any) -> str:
+    """The status of a check with one row."""
+    [row] = rows_about(function, *inputs)
+    return row.status
+
+
+def in_folder(folder: Path, **changed: str) -> Controller:
+    """The controller with its files in a folder."""
+    own = {"slurm_conf": f"{folder}/slurm.conf", "slurmctldlogfile": f"{folder}/log", **changed}
+    return replace(CONTROLLER, configuration={**CONTROLLER.configuration, **own})
+
+
+@pytest.fixture
+def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the checks run at `NOW_S`."""
+    for module in (service, watch_and_arbiter):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW_S))
+
+
 def with_settings(**changed: str) -> Plugin:
     return replace(PLUGIN, settings={**PLUGIN.settings, **changed})
 
@@ -86,7 +129,7 @@ def test_only_a_failure_makes_the_command_fail() -> None:
 
 
 def test_a_source_that_only_root_may_read_is_a_warning() -> None:
-    row = unknown("limits", MissingSource("Permission denied", needs_root=True))
+    row = unknown("limits", MissingSource("Permission denied", needs_root=True), AGAIN)
     assert (row.status, row.found) == ("WARN", "not checked: Permission denied")
     assert row.remedy == "run this command as root"
 
@@ -95,23 +138,48 @@ def test_hostile_texts_do_not_reach_the_terminal() -> None:
     assert "\x1b" not in fail("a", "b\x1b[2J", "c").found
 
 
-def test_a_source_that_hangs_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_hangs_has_a_row_after_the_rows_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(asking_sources, "PATIENCE_S", 0.2)
     ever = threading.Event()
-    found = gathered({"hangs": ever.wait, "answers": lambda: 4})
+
+    def hangs() -> Iterator[Row]:
+        yield ok("a", "b")
+        ever.wait()
+
+    rows = list(
+        rows_of(
+            SiteCheck("hangs", hangs), SiteCheck("", hangs), SiteCheck("good", iter, [ok("c", "")])
+        )
+    )
     ever.set()
-    assert found["hangs"] == MissingSource("no answer within 0.2 s", "look why it hangs")
+    silent = fail("hangs", "no answer within 0.2 s", "look why it hangs")
+    assert rows == [ok("a", "b"), silent, ok("a", "b"), ok("c", "")]
 
 
-def test_any_error_of_a_source_is_a_gap() -> None:
+def test_any_error_of_a_source_is_a_missing_source() -> None:
     def broken() -> None:
         raise ZeroDivisionError("no way")
 
     def refused() -> None:
         raise InputError("cannot be read", where="/f", remedy="do this")
 
-    assert gathered({"a": broken})["a"] == MissingSource("ZeroDivisionError: no way")
-    assert attempted(refused) == MissingSource("/f: cannot be read", "do this")
+    first, second, third = gathered(broken, refused, lambda: 4)
+    assert (first.what, first.remedy) == ("ZeroDivisionError: no way", "")
+    assert (second.what, second.remedy) == ("/f: cannot be read", "do this")
+    assert third == 4
+
+
+def test_an_input_that_is_missing_is_the_row_of_the_check() -> None:
+    lost = MissingSource("lost")
+    assert rows_about(iter, lost) == [fail("subject", "lost", AGAIN)]
+    assert list(rows_of(SiteCheck("a", iter, lost, remedy="find it"))) == [
+        fail("a", "lost", "find it")
+    ]
+    assert list(rows_of(SiteCheck("a", iter, GAP, remedy="find it"))) == [
+        fail("a", "no answer within 30 s", "look why it hangs")
+    ]
 
 
 def test_a_command_that_hangs_fails_or_is_missing_is_one_clause(
@@ -151,11 +219,11 @@ def test_the_last_loaded_line_is_found_in_a_log_of_any_size(tmp_path: Path) -> N
     lines = [b"[2026] lua: ioncast: loaded: mode=off\n", b"[2026] lua: ioncast: loaded: mode=on\n"]
     log.write_bytes(lines[0] + lines[1] + noise * 60_000)
     assert log.stat().st_size > 2 << 20
-    assert gather_loaded_line(log) == "mode=on"
+    assert read_loaded_line(log) == "mode=on"
     log.write_bytes(noise)
-    assert gather_loaded_line(log) == ""
+    assert read_loaded_line(log) == ""
     log.write_bytes(b"")
-    assert gather_loaded_line(log) == ""
+    assert read_loaded_line(log) == ""
 
 
 def test_a_jobs_name_is_not_taken_for_the_loaded_line() -> None:
@@ -169,7 +237,7 @@ def test_the_plugin_itself_judges_its_settings(tmp_path: Path) -> None:
         """return { mode = "maybe", pool = 8, address = "[::1]:8420", system = "a\\tb\\n\\\\x41",
         partitions = { debug = { mode = "on", pool = 4.0 }, wrong = 7 } }"""
     )
-    found = gather_plugin(tmp_path, "root")
+    found = ask_plugin(tmp_path, "root")
     assert found.of("system") == "a\tb\n\\x41"
     assert found.modes == {"maybe", "on"}
     assert sorted(found.pools) == [4, 8]
@@ -186,58 +254,67 @@ def test_settings_without_an_end_do_not_hang(
     monkeypatch.setattr(asking_sources, "ANSWER_S", 0.5)
     (tmp_path / "ioncast_settings.lua").write_text("while true do end")
     with pytest.raises(InputError, match="does not answer within"):
-        gather_plugin(tmp_path, "root")
+        ask_plugin(tmp_path, "root")
 
 
 @pytest.mark.parametrize(
-    ("controller", "plugin", "loaded", "bad"),
+    ("plugins", "settings", "loaded", "bad"),
     [
-        (CONTROLLER, PLUGIN, f"{LOADED} lua_socket=yes", {}),
-        (Controller({}, {}), PLUGIN, f"{LOADED} lua_socket=yes", {"slurmctld": "FAIL"}),
-        (CONTROLLER, GAP, f"{LOADED} lua_socket=yes", {"settings": "FAIL"}),
+        ("defaults,lua", PLUGIN, f"{LOADED} lua_socket=yes", {}),
+        ("", PLUGIN, f"{LOADED} lua_socket=yes", {"slurmctld": "FAIL"}),
+        ("lua", GAP, f"{LOADED} lua_socket=yes", {"settings": "FAIL"}),
         (
-            CONTROLLER,
+            "lua",
             replace(PLUGIN, complaints=("wrong",)),
             f"{LOADED} lua_socket=yes",
             {"settings": "FAIL"},
         ),
         (
-            CONTROLLER,
+            "lua",
             replace(PLUGIN, complaints=("cannot read a token",), is_as_slurmctld=False),
             "mode=on token=yes lua_socket=yes",
             {"settings": "WARN", "loaded settings": "WARN"},
         ),
-        (CONTROLLER, PLUGIN, f"{LOADED} lua_socket=no", {"lua-socket": "FAIL"}),
-        (CONTROLLER, PLUGIN, "mode=off lua_socket=yes", {"loaded settings": "FAIL"}),
-        (CONTROLLER, PLUGIN, "", {"loaded settings": "WARN"}),
-        (CONTROLLER, PLUGIN, GAP, {"loaded settings": "FAIL"}),
+        ("lua", PLUGIN, f"{LOADED} lua_socket=no", {"lua-socket": "FAIL"}),
+        ("lua", PLUGIN, "mode=off lua_socket=yes", {"loaded settings": "FAIL"}),
+        ("lua", PLUGIN, "", {"loaded settings": "WARN"}),
+        ("lua", PLUGIN, None, {"loaded settings": "FAIL"}),
     ],
 )
 def test_the_plugin_in_slurmctld(
-    controller: Controller,
-    plugin: Plugin | MissingSource,
-    loaded: str | MissingSource,
+    tmp_path: Path,
+    plugins: str,
+    settings: Plugin | MissingSource,
+    loaded: str | None,
     bad: dict[str, str],
 ) -> None:
-    found = statuses(judging.plugin_rows(controller, plugin, loaded))
-    assert {subject: status for subject, status in found.items() if status != "OK"} == bad
+    if loaded is not None:
+        (tmp_path / "log").write_text(f"lua: ioncast: loaded: {loaded}\n")
+    controller = in_folder(tmp_path, jobsubmitplugins=plugins)
+    known = settings if isinstance(settings, Plugin) else None
+    rows = rows_of(
+        SiteCheck("slurmctld", plugin.use_rows, controller),
+        SiteCheck("settings", plugin.settings_rows, controller, settings),
+        SiteCheck("loaded settings", plugin.loaded_rows, controller, known),
+    )
+    assert {row.subject: row.status for row in rows if row.status != "OK"} == bad
 
 
 @pytest.mark.parametrize(
     ("name", "text", "status"),
     [
-        ("ioncast.lua", "shipped", "OK"),
+        ("ioncast.lua", (SHIPPED / "ioncast.lua").read_text(), "OK"),
         ("ioncast.lua", "older", "WARN"),
-        ("ioncast.lua", GAP, "FAIL"),
+        ("ioncast.lua", None, "FAIL"),
+        ("job_submit.lua", (SHIPPED / "job_submit.lua").read_text(), "OK"),
         ("job_submit.lua", 'dofile("/etc/slurm/ioncast.lua")', "OK"),
         ("job_submit.lua", "return slurm.SUCCESS", "FAIL"),
     ],
 )
-def test_the_files_of_the_plugin(name: str, text: str | MissingSource, status: str) -> None:
-    shipped = {"job_submit.lua": "shipped", "ioncast.lua": "shipped"}
-    found = statuses(judging.file_rows({**shipped, name: text}, shipped))
-    assert found.pop(name) == status
-    assert set(found.values()) == {"OK"}
+def test_the_files_of_the_plugin(tmp_path: Path, name: str, text: str | None, status: str) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    assert status_of(plugin.file_rows, tmp_path, name) == status
 
 
 @pytest.mark.parametrize(
@@ -253,6 +330,7 @@ def test_the_files_of_the_plugin(name: str, text: str | MissingSource, status: s
     ],
 )
 def test_licences(
+    tmp_path: Path,
     total: int,
     pools: tuple[int, ...],
     modes: list[str],
@@ -260,9 +338,10 @@ def test_licences(
     others: dict[str, str],
     expected: list[str],
 ) -> None:
-    controller = replace(CONTROLLER, totals={"ionode": total} if total else {})
-    plugin = replace(PLUGIN, pools=pools, modes=frozenset(modes))
-    rows = list(judging.licence_rows(controller, plugin, others, in_file))
+    (tmp_path / "slurm.conf").write_text(f"Licenses={in_file}\n")
+    controller = replace(in_folder(tmp_path), totals={"ionode": total} if total else {})
+    settings = replace(PLUGIN, pools=pools, modes=frozenset(modes))
+    rows = rows_about(plugin.licence_rows, controller, settings, others)
     assert [row.status for row in rows] == expected
 
 
@@ -275,7 +354,7 @@ def test_licences_in_the_file_are_those_of_its_last_line(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("limits", "plugin", "status"),
+    ("limits", "settings", "status"),
     [
         (Limits("ionode", 8), PLUGIN, "OK"),
         (Limits("ionode", 8, qos={"large": 8}), with_settings(limits=""), "OK"),
@@ -284,84 +363,121 @@ def test_licences_in_the_file_are_those_of_its_last_line(tmp_path: Path) -> None
         (Limits("ionode", 8, users={("a", "b"): 2}), with_settings(limits=""), "FAIL"),
     ],
 )
-def test_limits_of_slurm(limits: Limits, plugin: Plugin, status: str) -> None:
-    assert judging.limits_row(limits, plugin).status == status
+def test_limits_of_slurm(limits: Limits, settings: Plugin, status: str) -> None:
+    answer: Future[watch_and_arbiter.Answer] = started(lambda: ([], limits))
+    assert status_of(watch_and_arbiter.slurm_limits_rows, settings, answer) == status
 
 
 # Hooks ------------------------------------------------------------------------------------------
 
-HOOK = hooks.Hook(True, True)
-HOOK_SETTINGS = hooks.HookSettings("ionode", "/jobs", "/site/switch")
+PROLOG = "PrologSlurmctld"
 
 
 @pytest.mark.parametrize(
-    ("value", "hook", "status"),
+    ("value", "change", "status"),
     [
-        ("/h/prolog_slurmctld.sh", HOOK, "OK"),
-        ("/site/p.sh,/h/prolog_slurmctld.sh", HOOK, "OK"),
+        ("{}/prolog_slurmctld.sh", None, "OK"),
+        ("/site/p.sh,{}/prolog_slurmctld.sh", None, "OK"),
         ("/site/p.sh", None, "WARN"),
-        ("/h/prolog_slurmctld.sh", GAP, "FAIL"),
-        ("/h/prolog_slurmctld.sh", replace(HOOK, is_shipped=False), "WARN"),
-        ("/h/prolog_slurmctld.sh", replace(HOOK, is_runnable=False), "FAIL"),
+        ("", None, "FAIL"),
+        ("{}/prolog_slurmctld.sh", lambda path: path.unlink(), "FAIL"),
+        ("{}/prolog_slurmctld.sh", lambda path: path.write_text("changed"), "WARN"),
+        ("{}/prolog_slurmctld.sh", lambda path: path.with_name("io_nodes.sh").unlink(), "FAIL"),
     ],
 )
-def test_a_hook(value: str, hook: hooks.Hook | MissingSource | None, status: str) -> None:
-    assert hooks.hook_row("PrologSlurmctld", value, hook).status == status
+def test_a_hook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, change: Any, status: str
+) -> None:
+    # Other users cannot read pytest's folders.
+    monkeypatch.setattr(hooks, "can", lambda *_: True)
+    folder = shutil.copytree(hooks.SHIPPED, tmp_path / "hooks")
+    if change is not None:
+        change(folder / "prolog_slurmctld.sh")
+    controller = in_folder(tmp_path, prologslurmctld=value.format(folder))
+    assert status_of(hooks.hook_rows, controller, PLUGIN, PROLOG) == status
+
+
+def test_a_hook_that_slurms_user_cannot_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooks, "can", lambda *_: False)
+    controller = in_folder(Path("/"), prologslurmctld=f"{hooks.SHIPPED}/prolog_slurmctld.sh")
+    assert status_of(hooks.hook_rows, controller, PLUGIN, PROLOG) == "FAIL"
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_arbitrated", "status"),
+    ("setting", "modes", "statuses"),
     [
-        ({}, True, "OK"),
-        ({"licence": "forwarder"}, False, "FAIL"),
-        ({"is_runnable": False}, False, "FAIL"),
-        ({"folder": ""}, False, "WARN"),
-        ({"folder": ""}, True, "FAIL"),
-        ({"is_folder": False}, False, "FAIL"),
-        ({"is_writable": False}, False, "FAIL"),
-        ({"is_readable": False}, False, "FAIL"),
+        ("TaskProlog", ["on"], ["WARN"]),
+        ("TaskProlog", ["arbitrate"], ["FAIL"]),
+        ("EpilogSlurmctld", ["on"], ["FAIL"]),
+        ("EpilogSlurmctld", ["shadow"], []),
     ],
 )
-def test_the_folder_of_the_hooks(changed: dict[str, Any], is_arbitrated: bool, status: str) -> None:
-    found = replace(HOOK_SETTINGS, **changed)
-    row = hooks.settings_row(found, "slurm", "ionode", is_arbitrated=is_arbitrated)
-    assert row.status == status
-    assert hooks.settings_row(GAP, "slurm", "ionode", is_arbitrated=False).status == "FAIL"
+def test_a_hook_that_is_not_set(setting: str, modes: list[str], statuses: list[str]) -> None:
+    settings = replace(PLUGIN, modes=frozenset(modes))
+    rows = rows_about(hooks.hook_rows, CONTROLLER, settings, setting)
+    assert [row.status for row in rows] == statuses
+
+
+@pytest.mark.parametrize(
+    ("changed", "refused", "mode", "is_arbitrated", "status"),
+    [
+        ({}, "", 0o755, True, "OK"),
+        ({"licence": "forwarder"}, "", 0o755, False, "FAIL"),
+        ({}, "x", 0o755, False, "FAIL"),
+        ({"folder": ""}, "", 0o755, False, "WARN"),
+        ({"folder": ""}, "", 0o755, True, "FAIL"),
+        ({"folder": "/jobs/none"}, "", 0o755, False, "FAIL"),
+        ({}, "w", 0o755, False, "FAIL"),
+        ({}, "", 0o700, False, "FAIL"),
+    ],
+)
+def test_the_folder_of_the_hooks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changed: dict[str, str],
+    refused: str,
+    mode: int,
+    is_arbitrated: bool,
+    status: str,
+) -> None:
+    monkeypatch.setattr(hooks, "can", lambda _user, right, _path: right != refused)
+    tmp_path.chmod(mode)
+    values = hooks.HookSettings("ionode", str(tmp_path), "/site/switch")._replace(**changed)
+    settings = replace(PLUGIN, modes=frozenset(["arbitrate" if is_arbitrated else "on"]))
+    assert status_of(hooks.settings_rows, values, "slurm", settings) == status
+    assert status_of(hooks.settings_rows, GAP, "slurm", settings) == "FAIL"
 
 
 def test_hooks_conf_is_read_by_a_shell(tmp_path: Path) -> None:
     path = tmp_path / "hooks.conf"
     path.write_text(f"# LICENCE=no\nJOBS_FOLDER={tmp_path}/jobs\nSITE_SCRIPT=\n")
-    (tmp_path / "jobs").mkdir(mode=0o700)
-    found = hooks.gather_hook_settings(path, "root")
-    assert found == hooks.HookSettings("ionode", f"{tmp_path}/jobs", "", is_readable=False)
-    (tmp_path / "jobs").rmdir()
-    assert not hooks.gather_hook_settings(path, "root").is_folder
+    assert hooks.read_hook_settings(path, "root") == ("ionode", f"{tmp_path}/jobs", "")
     path.write_text("JOBS_FOLDER='")
     with pytest.raises(InputError, match="fails"):
-        hooks.gather_hook_settings(path, "root")
+        hooks.read_hook_settings(path, "root")
 
 
 # Watch and arbiter ------------------------------------------------------------------------------
-
-TOKEN = watch_and_arbiter.SlurmToken("ioncast-watch", NOW_S + 7200)
 
 
 @pytest.mark.parametrize(
     ("changed", "status"),
     [
         ({}, "OK"),
-        ({"user": "root"}, "FAIL"),
-        ({"user": "slurm"}, "FAIL"),
-        ({"user": "alice"}, "FAIL"),
-        ({"expires_s": NOW_S - 1}, "FAIL"),
-        ({"expires_s": NOW_S + 60}, "WARN"),
+        ({"sun": "root"}, "FAIL"),
+        ({"sun": "slurm"}, "FAIL"),
+        ({"sun": "alice"}, "FAIL"),
+        ({"sun": ""}, "FAIL"),
+        ({"exp": NOW_S - 1}, "FAIL"),
+        ({"exp": NOW_S + 60}, "WARN"),
     ],
 )
-def test_a_token_of_slurm(changed: dict[str, Any], status: str) -> None:
-    found = replace(TOKEN, **changed)
-    row = watch_and_arbiter.slurm_token_row("watch", "ioncast-watch", found, "slurm", NOW_S)
-    assert row.status == status
+@pytest.mark.usefixtures("at_now")
+def test_a_token_of_slurm(tmp_path: Path, changed: dict[str, Any], status: str) -> None:
+    (tmp_path / "jwt").write_text(jwt({"sun": "ioncast-watch", "exp": NOW_S + 7200, **changed}))
+    asked = {"address": "unix:/run/r", "user": "ioncast-watch", "token_file": f"{tmp_path}/jwt"}
+    rest = SlurmrestdSettings.model_validate(asked)
+    assert status_of(watch_and_arbiter.slurm_token_rows, "watch", rest, CONTROLLER) == status
 
 
 def jwt(claims: Any) -> str:
@@ -397,39 +513,101 @@ def test_a_text_that_is_not_a_token_has_no_claims(token: str) -> None:
     ],
 )
 def test_rights_in_slurm(
-    part: watch_and_arbiter.Part, level: str | MissingSource | None, private: list[str], status: str
+    monkeypatch: pytest.MonkeyPatch,
+    part: watch_and_arbiter.Part,
+    level: str | MissingSource | None,
+    private: list[str],
+    status: str,
 ) -> None:
-    assert watch_and_arbiter.rights_row(part, "u", level, frozenset(private)).status == status
+    def said_by(*_command: str) -> str:
+        if isinstance(level, MissingSource):
+            raise level
+        # sacctmgr shows nothing for a user that slurmdbd does not know.
+        return "" if level == "None" else f"{level}\n"
 
-
-def test_slurmrestd_and_its_plugin_for_slurmdbd() -> None:
-    rest = watch_and_arbiter.Rest("0.0.38", Limits("ionode", 8))
-    assert set(statuses(watch_and_arbiter.rest_rows("watch", rest)).values()) == {"OK"}
-    without = watch_and_arbiter.rest_rows("watch", replace(rest, limits=None))
-    assert [row.status for row in without] == ["OK"]
-    [_, row] = watch_and_arbiter.rest_rows(
-        "watch", replace(rest, limits=MissingSource("no answer"))
+    monkeypatch.setattr(watch_and_arbiter, "said_by", said_by)
+    storage = "accounting_storage/" + ("none" if level is None else "slurmdbd")
+    controller = in_folder(
+        Path("/"), accountingstoragetype=storage, privatedata=",".join(private) or "none"
     )
+    assert status_of(watch_and_arbiter.rights_rows, part, "u", controller) == status
+
+
+class FakeSlurm:
+    """slurmrestd, with an error of slurmdbd, or of slurmctld."""
+
+    version = "0.0.38"
+    ping_error: Exception | None = None
+    limits_error: Exception | None = None
+
+    def __init__(self, *_inputs: Any, **_options: Any) -> None:
+        pass
+
+    def __enter__(self) -> FakeSlurm:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+    def ping(self) -> None:
+        if self.ping_error:
+            raise self.ping_error
+
+    def licence_total(self, _licence: str) -> int:
+        return 8
+
+    def limits(self, licence: str, total: int) -> Limits:
+        if self.limits_error:
+            raise self.limits_error
+        return Limits(licence, total)
+
+
+def slurmrestd_rows(*, has_slurmdbd: bool = True) -> list[Row]:
+    settings = SiteSettings.model_validate(
+        {
+            "system": "mn4",
+            "slurmrestd": {"address": "unix:/run/r", "user": "u", "token_file": "/t"},
+            "service": {"token_file": "/t"},
+        }
+    )
+    answer = started(
+        lambda: watch_and_arbiter.ask_slurmrestd("watch", settings, has_slurmdbd=has_slurmdbd)
+    )
+    return rows_about(watch_and_arbiter.slurmrestd_rows, answer)
+
+
+def test_slurmrestd_and_its_plugin_for_slurmdbd(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_and_arbiter, "Slurm", FakeSlurm)
+    assert [row.status for row in slurmrestd_rows()] == ["OK", "OK"]
+    assert [row.status for row in slurmrestd_rows(has_slurmdbd=False)] == ["OK"]
+    monkeypatch.setattr(FakeSlurm, "limits_error", SlurmAnswerError("no answer"))
+    [_, row] = slurmrestd_rows()
     assert (row.status, "openapi/dbv0.0.38" in row.remedy) == ("FAIL", True)
-    cluster = MissingSource("several clusters", "set `slurmrestd.cluster`")
-    [_, row] = watch_and_arbiter.rest_rows("watch", replace(rest, limits=cluster))
+    cluster = SlurmClusterError("several clusters", remedy="set `slurmrestd.cluster`")
+    monkeypatch.setattr(FakeSlurm, "limits_error", cluster)
+    [_, row] = slurmrestd_rows()
     assert (row.status, row.remedy) == ("FAIL", "set `slurmrestd.cluster`")
-    assert [row.status for row in watch_and_arbiter.rest_rows("watch", GAP)] == ["FAIL"]
+    monkeypatch.setattr(FakeSlurm, "ping_error", GAP)
+    assert [row.status for row in slurmrestd_rows()] == ["FAIL"]
 
 
 @pytest.mark.parametrize(
-    ("running", "status"), [("0.1.0", "OK"), ("0.0.9", "WARN"), ("", "WARN"), (GAP, "FAIL")]
+    ("metrics", "status"),
+    [
+        ('# HELP a\nioncast_watch_build_info{version="0.1.0"} 1.0\n', "OK"),
+        ('ioncast_watch_build_info{version="0.0.9"} 1.0\n', "WARN"),
+        ("", "WARN"),
+        (None, "FAIL"),
+    ],
 )
-def test_the_version_of_a_running_part(running: str | MissingSource, status: str) -> None:
-    assert watch_and_arbiter.version_row("watch", running, "0.1.0").status == status
-
-
-def test_the_running_version_is_read_from_metrics(tmp_path: Path) -> None:
+def test_the_version_of_a_running_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metrics: str | None, status: str
+) -> None:
+    monkeypatch.setattr(watch_and_arbiter, "version", lambda _: "0.1.0")
     path = tmp_path / "metrics.prom"
-    path.write_text('# HELP a\nioncast_watch_build_info{version="0.1.0"} 1.0\n')
-    assert watch_and_arbiter.gather_running_version(path) == "0.1.0"
-    path.write_text("")
-    assert watch_and_arbiter.gather_running_version(path) == ""
+    if metrics is not None:
+        path.write_text(metrics)
+    assert status_of(watch_and_arbiter.version_rows, "watch", str(path)) == status
 
 
 @pytest.mark.parametrize(
@@ -444,48 +622,102 @@ def test_the_running_version_is_read_from_metrics(tmp_path: Path) -> None:
         ("plugin", "scheduler", 3600, "WARN"),
     ],
 )
-def test_roles_of_tokens(part: str, role: str | None, left_s: float | None, status: str) -> None:
+@pytest.mark.usefixtures("at_now")
+def test_roles_of_tokens(
+    monkeypatch: pytest.MonkeyPatch, part: str, role: str | None, left_s: float | None, status: str
+) -> None:
     rights = {"role": role, "expires_s": None if left_s is None else NOW_S + left_s}
-    assert watch_and_arbiter.role_row(part, rights, NOW_S).status == status
-    assert watch_and_arbiter.role_row(part, GAP, NOW_S).status == "FAIL"
+    answer_with(monkeypatch, token_rights=rights)
+    assert status_of(service.role_rows, part, "unix:/s", "", "ion_a") == status
+    assert status_of(service.role_rows, part, "unix:/s", "/none", "") == "FAIL"
+    answer_with(monkeypatch, token_rights=ServiceUnreachableError("no answer"))
+    assert status_of(service.role_rows, part, "unix:/s", "", "ion_a") == "FAIL"
+
+
+def test_a_token_without_an_address_of_the_service_is_only_read(tmp_path: Path) -> None:
+    assert rows_about(service.role_rows, "plugin", "", "", "ion_a") == []
+    assert status_of(service.role_rows, "plugin", "", f"{tmp_path}/none", "") == "FAIL"
 
 
 # The service ------------------------------------------------------------------------------------
 
-SERVICE = service.CheckedService("0.1.0", "ok", "ok", ("mn4",), False, {})
+ANSWERS: dict[str, Any] = {
+    "readiness": {"keeper": "ok", "database": "ok"},
+    "release": "0.1.0",
+    "measured_systems": ServiceRefusedError(401, "no token", where="s"),
+    "systems": [{"name": "mn4", "imports": 1, "untried": 0}],
+}
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, **answers: Any) -> None:
+    """Let the service answer so, by the method of its client; raise those that are errors."""
+
+    def method(answer: Any) -> Any:
+        def answered(_client: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return answered
+
+    client = type("Client", (), {name: method(answer) for name, answer in answers.items()})
+    own = {"__enter__": lambda self: self, "__exit__": lambda *_: None, "__init__": lambda *_: None}
+    for name, function in own.items():
+        setattr(client, name, function)
+    monkeypatch.setattr(service, "Ioncast", client)
+
+
+def service_rows(
+    monkeypatch: pytest.MonkeyPatch, names: dict[str, str], private: list[str], **answers: Any
+) -> list[Row]:
+    answer_with(monkeypatch, **{**ANSWERS, **answers})
+    monkeypatch.setattr(service, "version", lambda _: "0.1.0")
+    settings = ServiceSettings(address="unix:/run/s", token_file=os.devnull)
+    return rows_about(service.service_rows, settings, names, frozenset(private))
 
 
 @pytest.mark.parametrize(
-    ("changed", "systems", "private", "bad"),
+    ("answers", "systems", "private", "bad"),
     [
         ({}, {"watch": "mn4", "plugin": "mn4"}, [], {}),
-        ({"keeper": "late"}, {"watch": "mn4"}, [], {"service": "WARN"}),
-        ({"database": "unavailable"}, {"watch": "mn4"}, [], {"service": "WARN"}),
+        (
+            {"readiness": {"keeper": "late", "database": "ok"}},
+            {"watch": "mn4"},
+            [],
+            {"service": "WARN"},
+        ),
+        (
+            {"readiness": {"keeper": "ok", "database": "unavailable"}},
+            {"watch": "mn4"},
+            [],
+            {"service": "WARN"},
+        ),
         ({}, {"watch": "other"}, [], {"system": "FAIL"}),
         ({}, {"watch": "mn4", "plugin": "mn5"}, [], {"system": "FAIL"}),
-        ({"version": "0.0.9"}, {"watch": "mn4"}, [], {"versions": "WARN"}),
-        ({"is_open": True}, {"watch": "mn4"}, ["usage"], {}),
-        ({"is_open": True}, {"watch": "mn4"}, ["jobs"], {"reading": "FAIL"}),
+        ({"release": "0.0.9"}, {"watch": "mn4"}, [], {"versions": "WARN"}),
+        ({"measured_systems": ["mn4"]}, {"watch": "mn4"}, ["usage"], {}),
+        ({"measured_systems": ["mn4"]}, {"watch": "mn4"}, ["jobs"], {"reading": "FAIL"}),
         ({}, {"watch": "mn4"}, ["jobs"], {}),
+        ({"systems": ServiceUnreachableError("no")}, {"watch": "mn4"}, [], {"subject": "FAIL"}),
     ],
 )
 def test_the_service(
-    changed: dict[str, Any], systems: dict[str, str], private: list[str], bad: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch,
+    answers: dict[str, Any],
+    systems: dict[str, str],
+    private: list[str],
+    bad: dict[str, str],
 ) -> None:
-    found = replace(SERVICE, **changed)
-    rows = statuses(service.service_rows(found, systems, "0.1.0", frozenset(private)))
+    rows = statuses(service_rows(monkeypatch, systems, private, **answers))
     assert {subject: status for subject, status in rows.items() if status != "OK"} == bad
 
 
-def test_applications_that_may_do_better_are_named() -> None:
+def test_applications_that_may_do_better_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     best = {"program": "ior", "user": "ada", "io_nodes": 1, "chosen": 0, "loss": 0.012}
     told = {"untried": 5, "largest_untried": [best, best | {"io_nodes": 4}, best, best]}
-    found = replace(SERVICE, untried={"mn4": told, "mn5": told})
-    [row] = [
-        row
-        for row in service.service_rows(found, {"watch": "mn4"}, "0.1.0", frozenset())
-        if row.subject == "untried"
-    ]
+    systems = [{"name": name, "imports": 1, **told} for name in ("mn4", "mn5")]
+    rows = service_rows(monkeypatch, {"watch": "mn4"}, [], systems=systems)
+    [row] = [row for row in rows if row.subject == "untried"]
     assert row.status == "OK"
     assert row.found == (
         "5 applications never ran with a number of I/O nodes that may be better:"
@@ -497,13 +729,46 @@ def test_applications_that_may_do_better_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answered", "status"), [(422, "OK"), (400, "OK"), (401, "FAIL"), (500, "FAIL"), (GAP, "FAIL")]
+    ("answered", "status"), [(422, "OK"), (400, "OK"), (401, "FAIL"), (500, "FAIL"), (None, "FAIL")]
 )
-def test_the_answer_at_the_plugins_address(answered: int | MissingSource, status: str) -> None:
-    assert (
-        service.answer_row("address", "unix:/run/d.sock", answered, has_token=False).status
-        == status
+def test_the_answer_at_the_plugins_address(
+    monkeypatch: pytest.MonkeyPatch, answered: int | None, status: str
+) -> None:
+    settings = with_settings(address="127.0.0.1:8420")
+    error = ServiceRefusedError(answered, "no", where="s") if answered else GAP
+    answer_with(monkeypatch, try_question=error)
+    assert status_of(service.answer_rows, "address", settings, "slurm") == status
+    answer_with(monkeypatch, try_question={})
+    [row] = rows_about(service.answer_rows, "address", settings, "slurm")
+    assert row == fail(
+        "subject", "http://127.0.0.1:8420: another program answers there", "correct `address`"
     )
+
+
+@pytest.mark.root
+def test_a_socket_that_slurms_user_may_not_use_names_the_setting_of_its_group(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "decisions.sock"
+    with socket.socket(socket.AF_UNIX) as decisions:
+        decisions.bind(str(path))
+        decisions.listen()
+        path.chmod(0o660)
+        settings = with_settings(address=f"unix:{path}")
+        [row] = rows_about(service.answer_rows, "address", settings, "nobody")
+    assert row.status == "FAIL"
+    assert row.found == f"{path}: the user nobody, who runs slurmctld, cannot use this socket"
+    assert "`decisions_group` in service.toml" in row.remedy
+
+
+def test_a_socket_that_the_own_user_may_not_use_names_the_setting_of_its_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service, "can", lambda *_: True)
+    monkeypatch.setattr(os, "access", lambda _path, mode: mode == os.F_OK)
+    [row] = rows_about(service.answer_rows, "address", PLUGIN, "slurm")
+    assert (row.status, row.found) == ("FAIL", "/run/d.sock: your user cannot use this socket")
+    assert "`decisions_group` in service.toml" in row.remedy
 
 
 def test_a_service_that_never_answers_is_not_waited_for(
@@ -514,9 +779,10 @@ def test_a_service_that_never_answers_is_not_waited_for(
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(path))
         silent.listen()
-        found = attempted(lambda: service.gather_service(f"unix:{path}", "ion_a"))
-    assert isinstance(found, MissingSource)
-    assert "does not answer within 0.3 s" in found.reason
+        settings = ServiceSettings(address=f"unix:{path}", token_file=os.devnull)
+        [row] = rows_about(service.service_rows, settings, {}, frozenset())
+    assert row.status == "FAIL"
+    assert "does not answer within 0.3 s" in row.found
 
 
 # Files ------------------------------------------------------------------------------------------
@@ -525,53 +791,52 @@ def test_a_service_that_never_answers_is_not_waited_for(
 @pytest.mark.parametrize(
     ("written", "expected", "status"),
     [
-        (NOW_S - 1, "/h", "OK"),
-        (NOW_S - 31, "/h", "FAIL"),
-        (NOW_S + 31, "/h", "FAIL"),
-        (0, "/h", "FAIL"),
-        (NOW_S, "/other", "FAIL"),
-        (GAP, "/h", "FAIL"),
+        (f"{NOW_S - 1:.0f} 300\n", "{}/heartbeat", "OK"),
+        (f"{NOW_S - 31:.0f} 300\n", "{}/heartbeat", "FAIL"),
+        (f"{NOW_S + 31:.0f} 300\n", "{}/heartbeat", "FAIL"),
+        ("0 300\n", "{}/heartbeat", "FAIL"),
+        (f"{NOW_S:.0f} 300\n", "/other", "FAIL"),
+        (None, "{}/heartbeat", "FAIL"),
     ],
 )
-def test_the_heartbeat(written: int | MissingSource, expected: str, status: str) -> None:
-    assert written_files.heartbeat_row(written, NOW_S, expected, "/h").status == status
-
-
-LIMITS = written_files.LimitsState(int(NOW_S), "ionode")
+@pytest.mark.usefixtures("at_now")
+def test_the_heartbeat(tmp_path: Path, written: str | None, expected: str, status: str) -> None:
+    path = tmp_path / "heartbeat"
+    if written is not None:
+        path.write_text(written)
+    paths = (expected.format(tmp_path), str(path))
+    assert status_of(watch_and_arbiter.heartbeat_rows, *paths) == status
 
 
 @pytest.mark.parametrize(
-    ("changed", "expected", "status"),
+    ("written_s", "licence", "expected", "status"),
     [
-        ({}, "/run/l", "OK"),
-        ({}, "", "FAIL"),
-        ({"licence": "other"}, "/run/l", "FAIL"),
-        ({"written_s": int(NOW_S) - 700}, "/run/l", "WARN"),
-        ({"written_s": int(NOW_S) - 86_400}, "/run/l", "FAIL"),
+        (NOW_S, "ionode", "{}/limits", "OK"),
+        (NOW_S, "ionode", "", "FAIL"),
+        (NOW_S, "other", "{}/limits", "FAIL"),
+        (NOW_S - 700, "ionode", "{}/limits", "WARN"),
+        (NOW_S - 86_400, "ionode", "{}/limits", "FAIL"),
     ],
 )
-def test_the_file_of_limits(changed: dict[str, Any], expected: str, status: str) -> None:
-    found = replace(LIMITS, **changed)
-    row = written_files.limits_row(found, NOW_S, "ionode", expected, "/run/l")
-    assert row.status == status
+@pytest.mark.usefixtures("at_now")
+def test_the_file_of_limits(
+    tmp_path: Path, written_s: float, licence: str, expected: str, status: str
+) -> None:
+    path = tmp_path / "limits"
+    time_s = int(written_s)
+    path.write_text(f"ioncast-limits\t1\t{time_s}\t{licence}\ntotal\t8\nend\t{time_s}\n")
+    settings = with_settings(limits=expected.format(tmp_path))
+    assert status_of(watch_and_arbiter.limits_rows, settings, str(path)) == status
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 70_000, b"ioncast-limits\t1\t5\tionode\n"])
-def test_a_damaged_file_of_limits_is_a_gap(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_file_of_limits_fails(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "limits"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="empty or damaged"):
-        written_files.gather_limits(path)
-    with pytest.raises(InputError, match="there is no time"):
-        written_files.gather_heartbeat(path)
-
-
-def test_files_that_are_whole_are_read(tmp_path: Path) -> None:
-    (tmp_path / "limits").write_text("ioncast-limits\t1\t5\tionode\ntotal\t8\nend\t5\n")
-    (tmp_path / "heartbeat").write_text("17 300\n")
-    found = written_files.gather_limits(tmp_path / "limits")
-    assert (found.written_s, found.licence) == (5, "ionode")
-    assert written_files.gather_heartbeat(tmp_path / "heartbeat") == 17
+    [row] = rows_about(watch_and_arbiter.limits_rows, with_settings(limits=str(path)), str(path))
+    assert (row.status, "empty or damaged" in row.found) == ("FAIL", True)
+    [row] = rows_about(watch_and_arbiter.heartbeat_rows, str(path), str(path))
+    assert (row.status, "there is no time" in row.found) == ("FAIL", True)
 
 
 @pytest.mark.parametrize(
@@ -583,14 +848,12 @@ def test_darshans_folder_of_today(tmp_path: Path, mode: int | None, status: str)
         today.mkdir(parents=True)
         today.chmod(mode)
     settings = DarshanSettings(folder=str(tmp_path))
-    found = written_files.gather_darshan(settings, date(2026, 1, 31))
-    assert written_files.darshan_row(found).status == status
+    assert status_of(watch_and_arbiter.darshan_rows, settings, date(2026, 1, 31)) == status
 
 
 def test_a_missing_folder_of_darshan_fails(tmp_path: Path) -> None:
     settings = DarshanSettings(folder=str(tmp_path / "none"))
-    found = attempted(lambda: written_files.gather_darshan(settings, date(2026, 1, 31)))
-    assert written_files.darshan_row(found).status == "FAIL"
+    assert status_of(watch_and_arbiter.darshan_rows, settings, date(2026, 1, 31)) == "FAIL"
 
 
 # The command ------------------------------------------------------------------------------------

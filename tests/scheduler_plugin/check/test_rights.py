@@ -12,7 +12,7 @@ import pytest
 
 from scheduler_plugin.check.controller import Controller
 from scheduler_plugin.check.plugin import Plugin
-from scheduler_plugin.check.rights import gather_rights, rules_of_plugin, rules_of_slurm
+from scheduler_plugin.check.rights import problems_of, rules_of_plugin, rules_of_slurm
 from scheduler_plugin.file_rights import Rule
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -68,7 +68,7 @@ def test_the_files_of_the_manuals_are_safe_with_the_modes_of_the_manuals(tmp_pat
 
 def test_a_masked_unit_is_not_judged(tmp_path: Path) -> None:
     (tmp_path / "unit").symlink_to("/dev/null")
-    assert gather_rights(Rule(str(tmp_path / "unit"))) is None
+    assert problems_of(Rule(str(tmp_path / "unit"))) is None
 
 
 @pytest.mark.promise("slurm-file-rights")
