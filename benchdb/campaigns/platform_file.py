@@ -75,7 +75,7 @@ def _shell_text(text: str) -> str:
 
 
 def checked_directory(path: str) -> str:
-    """Return the absolute path of a directory for test files if IOR accepts its characters."""
+    """Return a directory for test files; InputError unless absolute, and in IOR's characters."""
     if not path.startswith("/"):
         raise InputError(f"must be an absolute path, not {path!r}", remedy="begin it with a slash")
     if not _PLAIN_PATH.fullmatch(path):

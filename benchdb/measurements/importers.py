@@ -70,7 +70,10 @@ class ImportOptions:
 
 @dataclass(frozen=True, eq=False)
 class ResultFile:
-    """The text of a file, or a regular file that is read again each time."""
+    """The text of a file, or a regular file that is read again each time.
+
+    Bytes that are not UTF-8 are replaced.
+    """
 
     where: str
     content: str | Path

@@ -57,6 +57,8 @@ class DecisionRow:
         Basis of the answer: "history", "model" or "default".
     curve : tuple of (int, float, float, float)
         Number of I/O nodes, expected bandwidth, and the 10th and 90th percentile of runs in MiB/s.
+    available, confidence : int or None, float or None
+        Number of I/O nodes that the job could get, and a number from 0 to 1.
     explored : bool
         Whether `io_nodes` was tried, to learn whether it is better than the best known number.
     """
