@@ -73,30 +73,35 @@ def limit_warnings(
     warnings += difference_warnings(matched, knowledge)
     warnings += _unlike(matched)
     warnings += metadata_warnings({item.index: item.phase for item in matched})
-    for item in matched:
-        index = item.index
-        if item.phase.partial:
-            warnings.append(f"phase {index}: the log lacks some of its {item.phase.api} records")
-        if item.phase.api == "STDIO":
-            warnings.append(f"phase {index}: IOR has no stdio engine, so POSIX stands in for it")
-        if (item.phase.file_access, item.phase.spatiality) == ("unique", "sequential"):
-            warnings.append(
-                f"phase {index}: IOR cannot skip within a process's own file, so a contiguous"
-                " benchmark stands in"
-            )
-        if any(found.curve and found.curve.config.tasks is None for _, found in item.parts):
-            warnings.append(f"phase {index}: the number of processes of its benchmark is unknown")
-        for part, found in item.parts:
-            far = {
-                name: ratio for name, ratio in found.ratios.items() if not 1 / _FAR <= ratio <= _FAR
-            }
-            if far and part.bytes >= 0.01 * total:
-                listed = ", ".join(f"{in_digits(by, 2)} × the {name}" for name, by in far.items())
-                requests = f"{counted(part.requests, 'request')} of {size(part.request_bytes)}"
-                warnings.append(
-                    f"phase {index}, {requests}: the nearest benchmark is far off, with {listed}"
-                )
+    warnings += _by_phase(matched, total)
     return warnings
+
+
+def _by_phase(matched: Sequence[MatchedPhase], total: int) -> list[str]:
+    """Warn of single phases; phases with the same limit share a sentence."""
+    phases: dict[str, list[int]] = {}
+    for item in matched:
+        for limit in _limits_of(item, total):
+            phases.setdefault(limit, []).append(item.index)
+    return [f"{phases_named(set(indices))}{limit}" for limit, indices in phases.items()]
+
+
+def _limits_of(item: MatchedPhase, total: int) -> Iterator[str]:
+    """Yield the limits of a phase; each continues a sentence that begins with its number."""
+    if item.phase.partial:
+        yield f": the log lacks some {item.phase.api} records"
+    if item.phase.api == "STDIO":
+        yield ": IOR has no stdio engine, so POSIX stands in for it"
+    if (item.phase.file_access, item.phase.spatiality) == ("unique", "sequential"):
+        yield ": IOR cannot skip within a process's own file, so a contiguous benchmark stands in"
+    if any(found.curve and found.curve.config.tasks is None for _, found in item.parts):
+        yield ": the number of processes of the benchmark is unknown"
+    for part, found in item.parts:
+        far = {name: ratio for name, ratio in found.ratios.items() if not 1 / _FAR <= ratio <= _FAR}
+        if far and part.bytes >= _SMALLEST_SHARE * total:
+            listed = ", ".join(f"{in_digits(by, 2)} × the {name}" for name, by in far.items())
+            requests = f"{counted(part.requests, 'request')} of {size(part.request_bytes)}"
+            yield f", {requests}: the nearest benchmark is far off, with {listed}"
 
 
 def implausible_warnings(runs: Sequence[tuple[int, float, float]]) -> Iterator[str]:
