@@ -28,6 +28,24 @@ PACKAGES = (
     *("benchdb", "ioncast", "ioncast_base", "ior_configs"),
     *("predictor", "scheduler_plugin", "summario"),
 )
+# The service without its tables and its monitoring, and all other modules that write pages.
+SHOWN = ("ioncast/service", "ioncast/show")
+NOT_SHOWN = ("ioncast/service/store", "ioncast/service/monitoring")
+WRITERS = (
+    "ioncast_base/offline_pages.py",
+    "ioncast/insights/comparison/tables_page.py",
+    "ioncast/insights/comparison/table_figures.py",
+    "ioncast/insights/findings/findings_page.py",
+    "predictor/curve/plots.py",
+    "predictor/curve/drawing.py",
+    "predictor/what_if/advice_page.py",
+    "predictor/what_if/advice_drawing.py",
+    "predictor/validation/report_page.py",
+    "benchdb/measurements/coverage_plot.py",
+    "benchdb/campaigns/report.py",
+    "experiments/scheduling/page.py",
+    "experiments/studies/report.py",
+)
 # A part of a document between these marks, that a program writes.
 GENERATED = re.compile(r"<!-- [^\n]*: made by make tables -->.*?<!-- end", re.DOTALL)
 _LAYOUT = {
@@ -75,6 +93,10 @@ def measure(folder: Path) -> dict[str, int | float]:
             len(code_lines(path) - docstring_lines(ast.parse(path.read_text(encoding="utf-8"))))
             for path in experiments
         ),
+        "code lines of the service and of all that writes pages": sum(
+            len(code_lines(path) - docstring_lines(ast.parse(path.read_text(encoding="utf-8"))))
+            for path in writers_of_pages(folder)
+        ),
         "lines of tests": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in tests),
         "words of Markdown, without generated ones": sum(map(words, markdown(folder))),
         "modules": len(files),
@@ -86,6 +108,12 @@ def measure(folder: Path) -> dict[str, int | float]:
         "commands": commands,
         "settings": settings,
     }
+
+
+def writers_of_pages(folder: Path) -> set[Path]:
+    found = {path for name in SHOWN for path in (folder / name).rglob("*.py")}
+    found -= {path for name in NOT_SHOWN for path in (folder / name).rglob("*.py")}
+    return found | {folder / name for name in WRITERS if (folder / name).exists()}
 
 
 def code_lines(path: Path) -> set[int]:
