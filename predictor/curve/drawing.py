@@ -77,9 +77,7 @@ def curve(
     both = "best and decision" if best == decision else "best"
     traces += _mark(at_best, both, symbol="circle-open", size=19, colour=colours.line)
     if best != decision:
-        traces += _mark(
-            at_decided, "decision", symbol="square-open", size=19, colour=colours.decision
-        )
+        traces += [decided(point.io_nodes, point.bandwidth_mib_s, colours) for point in at_decided]
     if measured:
         traces.append(runs(measured, "measured runs", colours))
     return traces
@@ -129,25 +127,30 @@ def runs(
     }
 
 
+def decided(io_nodes: int, band: Band, colours: Colours = PRINTED) -> Trace:
+    """Mark the decision on a curve."""
+    return _marks({io_nodes: band}, "decision", "square-open", 19, colours.decision)
+
+
 def _mark(
     points: Sequence[Point], name: str, *, symbol: str, size: int, colour: str
 ) -> list[Trace]:
-    if not points:
-        return []
-    marker = {
-        "symbol": symbol,
-        "size": size,
-        "color": colour,
-        "line": {"width": 2, "color": colour},
+    bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
+    return [_marks(bands, name, symbol, size, colour)] if bands else []
+
+
+def _marks(bands: Mapping[int, Band], name: str, symbol: str, size: int, colour: str) -> Trace:
+    return {
+        "type": "scatter",
+        "x": [str(n) for n in bands],
+        "y": [band.mean for band in bands.values()],
+        "mode": "markers",
+        "marker": {
+            "symbol": symbol,
+            "size": size,
+            "color": colour,
+            "line": {"width": 2, "color": colour},
+        },
+        "name": name,
+        "hovertemplate": f"%{{x}} I/O nodes: %{{y:.1f}} MiB/s<extra>{name}</extra>",
     }
-    return [
-        {
-            "type": "scatter",
-            "x": [str(point.io_nodes) for point in points],
-            "y": [point.bandwidth_mib_s.mean for point in points],
-            "mode": "markers",
-            "marker": marker,
-            "name": name,
-            "hovertemplate": f"%{{x}} I/O nodes: %{{y:.1f}} MiB/s<extra>{name}</extra>",
-        }
-    ]

@@ -17,23 +17,11 @@ from ioncast.service.store.decisions import DecisionRow, decisions
 from ioncast.service.store.outcomes import JoinedOutcome, newest_outcomes_of
 from ioncast.service.store.run_insights import Insights
 from ioncast.service.store.runs import StoredRun, run_of, runs_of
+from ioncast.service.web.http.problems import words_of
 from ioncast.service.web.http.uploads import place
-from ioncast.service.web.pages.causes_view import CausesShown, causes_shown
-from ioncast.service.web.pages.figures import runs_figure, timeline_figure
-from ioncast.service.web.pages.frame import problem_of
-from ioncast.service.web.pages.insights_view import InsightsShown, insights_shown
-from ioncast.service.web.pages.prediction_view import (
-    AnswerShown,
-    Measured,
-    PhaseRow,
-    PredictionShown,
-    answer_shown,
-    curve_of_answer,
-    longest,
-    phase_rows,
-    prediction_shown,
-    said_of,
-)
+from ioncast.service.web.pages.figures import runs_figure
+from ioncast.service.web.pages.prediction_view import Measured, curve_of_answer
+from ioncast.service.web.pages.run_view import RunShown, run_shown
 from ioncast.service.web.results.advised import advice_on
 from ioncast.service.web.sandbox.insight_documents import current_insights
 from ioncast.service.web.sandbox.tasks import predict_job
@@ -61,23 +49,15 @@ class ApplicationShown:
     following : int or None
         Id of the run before which the next page begins; None on the last page.
     run : StoredRun or None
-        The run whose phases are shown; None without runs.
+        The run that is shown; None without runs.
     much_faster : StoredRun or None
         The fastest of `runs` with as many processes as `run`, if it was more than 20 % faster.
-    answer : AnswerShown or None
-        The scheduler's answer for a job like the newest run; None until it is prepared.
-    prediction : PredictionShown or None
-        The prediction from the shown run alone; None if it is impossible.
-    phases : tuple of PhaseRow
-        The same phases as a table; of many phases, the slowest.
-    slowest : str
-        Sentences about the kind of I/O that took most of the time, and phases that repeat.
+    shown : RunShown or None
+        The same run on its page.
     measured : mapping of int to sequence of float
         Bandwidths of runs with the same number of processes, in MiB/s by number of I/O nodes.
     measured_figure : Figure or None
         The same bandwidths drawn, if nothing is predicted.
-    causes : CausesShown or None
-        The causes of slow I/O of the run; None without runs.
     """
 
     summary: ApplicationSummary
@@ -87,16 +67,9 @@ class ApplicationShown:
     much_faster: StoredRun | None
     decisions: list[DecisionRow]
     outcomes: list[JoinedOutcome]
-    answer: AnswerShown | None
-    prediction: PredictionShown | None
-    problem: str | None
-    timeline: Figure | None
-    phases: tuple[PhaseRow, ...]
-    slowest: str
+    shown: RunShown | None
     measured: Measured
     measured_figure: Figure | None
-    causes: CausesShown | None
-    insights: InsightsShown | str
 
 
 def read_application(
@@ -112,33 +85,40 @@ def read_application(
         outcomes = newest_outcomes_of(connection, application_id, limit=_OUTCOMES)
         insights = current_insights(connection, run.id) if run is not None else None
     measured = _measured(runs, outcomes, run.tasks) if run is not None else {}
-    prediction, problem = _predicted(run, measured) if run is not None else (None, None)
-    alone = phase_rows(run.phases) if run is not None and prediction is None else ()
+    shown = _shown(run, insights, measured) if run is not None else None
     return ApplicationShown(
         summary=summary,
         runs=runs[:_RUNS],
         following=runs[_RUNS - 1].id if len(runs) > _RUNS else None,
         run=run,
-        much_faster=_much_faster(run, runs[:_RUNS], prediction) if run is not None else None,
+        much_faster=_much_faster(run, runs[:_RUNS], shown) if run and shown else None,
         decisions=decided,
         outcomes=outcomes[: -_DECISIONS - 1 : -1],
-        answer=_answered(newest, runs, outcomes) if newest is not None else None,
-        prediction=prediction,
-        problem=problem,
-        timeline=timeline_figure([phase.record for phase in alone]) if alone else None,
-        phases=longest(alone),
-        slowest=said_of(alone),
+        shown=shown,
         measured=measured,
-        measured_figure=runs_figure(measured) if alone and measured else None,
-        causes=_causes(run, insights, problem) if run is not None else None,
-        insights=_insights(insights),
+        measured_figure=runs_figure(measured) if shown and shown.problem and measured else None,
     )
 
 
-def _much_faster(
-    run: StoredRun, runs: Sequence[StoredRun], prediction: PredictionShown | None
-) -> StoredRun | None:
+def _shown(run: StoredRun, stored: Insights | None, measured: Measured) -> RunShown:
+    prediction = _predicted(run)
+    checks = stored.checks if stored is not None else None
+    advice = prediction
+    if not isinstance(prediction, str):
+        advice = advice_on(list(run.phases), checks, _question(run))
+    insights: dict[str, Any] | str = _NO_INSIGHTS
+    if stored is not None:
+        insights = {"characterisation": stored.characterisation, "checks": stored.checks}
+    answer = prepared_answer(run)
+    return run_shown(
+        *(prediction, advice, insights, run.phases, measured, run.io_nodes),
+        answer=answer if answer["application_id"] is not None else None,
+    )
+
+
+def _much_faster(run: StoredRun, runs: Sequence[StoredRun], shown: RunShown) -> StoredRun | None:
     """The fastest run with as many processes, if a comparison can tell much about this run."""
+    prediction = shown.prediction
     points = prediction.points if prediction else curve_of_answer(prepared_answer(run))
     if run.bandwidth_mib_s is None:
         return None
@@ -153,19 +133,6 @@ def _much_faster(
     return fastest if fastest_mib_s > _MUCH_FASTER * run.bandwidth_mib_s else None
 
 
-def _causes(run: StoredRun, stored: Insights | None, problem: str | None) -> CausesShown:
-    """Advise on a run, unless nothing can be predicted."""
-    checks = stored.checks if stored is not None else None
-    phases = list(run.phases)
-    return causes_shown(checks, problem or advice_on(phases, checks, _question(run)))
-
-
-def _insights(stored: Insights | None) -> InsightsShown | str:
-    if stored is None:
-        return _NO_INSIGHTS
-    return insights_shown(stored.characterisation, stored.checks)
-
-
 def prepared_answer(run: StoredRun) -> dict[str, Any]:
     """Find the answer to a scheduler's question for a job like a run."""
     of = run.application
@@ -177,25 +144,15 @@ def prepared_answer(run: StoredRun) -> dict[str, Any]:
     return record
 
 
-def _answered(
-    run: StoredRun, runs: Sequence[StoredRun], outcomes: Sequence[JoinedOutcome]
-) -> AnswerShown | None:
-    """Answer a scheduler's question for a job like a run; None if nothing is known."""
-    record = prepared_answer(run)
-    if record["application_id"] is None:
-        return None
-    return answer_shown(record, _measured(runs, outcomes, run.tasks), run.io_nodes)
-
-
-def _predicted(run: StoredRun, measured: Measured) -> tuple[PredictionShown | None, str | None]:
+def _predicted(run: StoredRun) -> dict[str, Any] | str:
     """Predict from a run; when that fails, return the reason instead."""
     try:
         record: dict[str, Any] = service().children.run(
             predict_job, place(), list(run.phases), _question(run)
         )
     except IoncastError as error:
-        return None, problem_of(error).get("detail")
-    return prediction_shown(record, measured, run.io_nodes), None
+        return words_of(error) or "the service failed to predict it; try again later"
+    return record
 
 
 def _question(run: StoredRun) -> PredictionRequest:

@@ -36,6 +36,7 @@ _FILES = {
     "style.css": (_ours("style.css"), _STYLE),
     "figures.js": (_ours("figures.js"), _SCRIPT),
     "fold.js": (_ours("fold.js"), _SCRIPT),
+    "tabs.js": (_ours("tabs.js"), _SCRIPT),
     "drop.js": (_ours("drop.js"), _SCRIPT),
     "favicon.svg": (_ours("favicon.svg"), _SVG),
     "plotly.js": (_plotly, _SCRIPT),

@@ -22,6 +22,7 @@ _T = TypeVar("_T")
 
 # Nobody runs more benchmarks for one piece of advice.
 _MOST_BENCHMARKS = 6
+_MOST_AT_A_GLANCE = 3
 _STYLES = {"faster": "good", "unsure": "info", "not known": "info", "slower": "warn"}
 _RESTS_ON = {
     "exact": "It rests on benchmarks with the same I/O.",
@@ -114,13 +115,15 @@ class CausesShown:
     problem : str or None
         The reason why no gain is known, as a clause.
     causes : tuple of CauseShown
-        The causes, as `ranked` sorts them.
+        The causes, as `ranked` sorts them; the first `worst` of them are the largest that could
+        save time, those whose advice makes the run slower come last.
     """
 
     verdict: str
     conclusion: str
     problem: str | None
     causes: tuple[CauseShown, ...]
+    worst: int
     negligible: tuple[CauseShown, ...]
     others: tuple[FindingShown, ...]
 
@@ -138,6 +141,9 @@ def causes_shown(checks: Mapping[str, Any] | None, advice: Mapping[str, Any] | s
         conclusion=_conclusion(causes),
         problem=advice if isinstance(advice, str) else None,
         causes=tuple(_cause(cause, known) for cause in causes if not cause.is_negligible),
+        worst=min(
+            sum(not (cause.is_negligible or cause.is_slower) for cause in causes), _MOST_AT_A_GLANCE
+        ),
         negligible=tuple(_cause(cause, known) for cause in causes if cause.is_negligible),
         others=tuple(map(finding_shown, others)),
     )

@@ -14,7 +14,17 @@ from ioncast.insights.figures.laid_out import HEIGHT, Figure, figure
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import counted, in_digits, size
 from predictor.curve.composing import Point
-from predictor.curve.drawing import Y_AXIS, Colours, Trace, by_io_nodes, curve, runs
+from predictor.curve.drawing import (
+    Y_AXIS,
+    Band,
+    Colours,
+    Trace,
+    by_io_nodes,
+    curve,
+    decided,
+    expected,
+    runs,
+)
 from predictor.what_if.advice_drawing import traces
 
 Phases = Sequence[Mapping[str, Any]]
@@ -57,6 +67,18 @@ def curve_figure(
     drawn = curve(points, best=best, decision=decision, measured=measured, colours=SCREEN)
     order = sorted({*(point.io_nodes for point in points), *measured})
     return figure(drawn, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
+
+
+def answer_figure(
+    bands: Mapping[int, Band], *, decision: int | None, measured: Mapping[int, Sequence[float]]
+) -> Figure:
+    """Draw the curve of the answer for the next run with the runs of the application."""
+    drawn = expected(bands, SCREEN)
+    if decision is not None and decision in bands:
+        drawn.append(decided(decision, bands[decision], SCREEN))
+    if measured:
+        drawn.append(runs(measured, "measured runs", SCREEN))
+    return figure(drawn, xaxis=by_io_nodes(sorted({*bands, *measured})), yaxis=Y_AXIS)
 
 
 def gain_figure(today: Sequence[Point], then: Sequence[Point], name: str) -> Figure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +16,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from ioncast.insights.comparison.shown import Marked
 from ioncast.service.context import service
+from ioncast.service.store.decisions import DecisionRow
 from ioncast.service.web.http import problems
 from ioncast.service.web.http.access import (
     COOKIE,
@@ -170,6 +172,7 @@ def _add_filters(app: Flask) -> None:
         lower_first=lambda text: text[:1].lower() + text[1:],
         upper_first=lambda text: text[:1].upper() + text[1:],
         program=program_of,
+        by_reason=_by_reason,
         sentence=sentence,
     )
     app.jinja_env.tests["marked"] = lambda text: isinstance(text, Marked)
@@ -207,6 +210,15 @@ def _not_ready() -> str | None:
 def _is_importing() -> bool:
     """Whether the demonstration's data are still being imported."""
     return service().prepared.is_importing
+
+
+def _by_reason(rows: Iterable[DecisionRow]) -> list[list[DecisionRow]]:
+    """Group decisions that differ only in their job and time, by the newest of each group."""
+    groups: dict[tuple[object, ...], list[DecisionRow]] = {}
+    for row in rows:
+        program = row.system, row.application_id, row.user, row.executable or row.name
+        groups.setdefault((*program, row.io_nodes, row.source, row.why), []).append(row)
+    return list(groups.values())
 
 
 def _percent(value: float, digits: int = 0) -> str:

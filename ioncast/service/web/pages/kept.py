@@ -10,7 +10,7 @@ from ioncast.service.context import service
 from ioncast.service.store.kept_results import MOST_DOCUMENT_BYTES
 from ioncast.service.web.http.access import limit_client, reject_other_origins
 from ioncast.service.web.pages.frame import page
-from ioncast.service.web.pages.result_view import result_shown
+from ioncast.service.web.pages.run_view import result_shown
 from ioncast.service.web.results import keeping
 
 # Base64 makes a document longer by a third even if it cannot be compressed.
@@ -38,7 +38,9 @@ def kept(secret: str) -> Response:
     """Show a kept result as its upload was answered."""
     limit_client(service(), request)
     found = keeping.kept(secret)
-    return page("predicted.html", shown=result_shown(found.result), kept=found)
+    return page(
+        "uploaded_run.html", result=found.result, shown=result_shown(found.result), kept=found
+    )
 
 
 def delete_kept(secret: str) -> Response:

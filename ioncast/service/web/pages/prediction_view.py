@@ -9,7 +9,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from ioncast.insights.figures.laid_out import Figure
-from ioncast.service.web.pages.figures import curve_figure, timeline_figure
+from ioncast.service.web.pages.figures import answer_figure, curve_figure, timeline_figure
+from ioncast.show.small_curve import IN_A_CARD, Interval, SmallCurve, small_curve
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
@@ -48,14 +49,22 @@ class RunShown(NamedTuple):
     is_implausible: bool
 
 
+class Expected(NamedTuple):
+    """An expected bandwidth with its interval, in MiB/s."""
+
+    mean: float
+    p10: float
+    p90: float
+
+
 @dataclass(frozen=True)
 class CurveRow:
-    """A number of I/O nodes with its expected bandwidth and the bandwidths of runs."""
+    """A number of I/O nodes: the next run, the prediction from benchmarks alone, earlier runs."""
 
     io_nodes: int
-    point: Point | None
+    expected: Expected | None
+    alone: Point | None
     runs_mib_s: tuple[RunShown, ...]
-    is_best: bool
     is_decision: bool
 
 
@@ -119,18 +128,33 @@ class MatchedRow:
 
 @dataclass(frozen=True)
 class AnswerShown:
-    """A scheduler's answer on the page of an application.
+    """The decision on the next run: a scheduler's answer, or a prediction from one log.
 
     Attributes
     ----------
-    why : str
-        The reason in the scheduler's answer, a clause.
+    confidence : str
+        A sentence about the probability that the decision is good; empty if it is not known.
+    said : tuple of str
+        Sentences that compare the prediction with the run, and the decision with other numbers.
+    why : tuple of str
+        The reasons, in sentences.
     """
 
     headline: str
     expected: str | None
+    confidence: str
     said: tuple[str, ...]
-    why: str
+    why: tuple[str, ...]
+    curve: SmallCurve
+
+
+@dataclass(frozen=True)
+class PhasesShown:
+    """The phases of a run; `slowest` are sentences about kinds of I/O and phases that repeat."""
+
+    timeline: Figure
+    rows: tuple[PhaseRow, ...]
+    slowest: str
 
 
 @dataclass(frozen=True)
@@ -139,94 +163,137 @@ class PredictionShown:
 
     Attributes
     ----------
-    said : tuple of str
-        Sentences that compare the prediction with the run in the log, and the decision with other
-        numbers of I/O nodes.
-    why, warnings : tuple of str
-        Reasons and limits, in sentences.
+    alone : tuple of str
+        The reasons of the decision from benchmarks and this run alone, in sentences.
     curve : Figure or None
-        The predicted curve; None if nothing is predicted.
-    phases : tuple of PhaseRow
-        The phases as a table; of many phases, the slowest.
+        The curve of the answer; None if nothing is predicted.
     matched : tuple of MatchedRow
         The benchmarks that the phases were matched to; the slowest phases come first.
-    slowest : str
-        Sentences about the kind of I/O that took most of the run's time, and phases that repeat.
+    points : sequence of (int, float, float, float)
+        The prediction from benchmarks and this run alone, as in a decision.
     """
 
-    headline: str
-    expected: str | None
-    said: tuple[str, ...]
-    why: tuple[str, ...]
     warnings: tuple[str, ...]
+    alone: tuple[str, ...]
     curve: Figure | None
     rows: tuple[CurveRow, ...]
-    timeline: Figure
-    phases: tuple[PhaseRow, ...]
+    has_answer: bool
     matched: tuple[MatchedRow, ...]
-    slowest: str
     points: _Curve
 
 
 def curve_of_answer(record: Mapping[str, Any]) -> _Curve:
     """The curve in the answer to a scheduler's question, without points if it has no prediction."""
     given = () if record["expected_mib_s"] is None else (record, *record["alternatives"])
-    return [tuple(each[name] for name in _POINT_OF_ANSWER) for each in given]
+    return sorted(tuple(each[name] for name in _POINT_OF_ANSWER) for each in given)
+
+
+def curve_of_prediction(record: Mapping[str, Any]) -> _Curve:
+    """The curve of a prediction, given as `ioncast predict --format json` prints it."""
+    points = map(point_of, record["curve"])
+    return [(point.io_nodes, *_band(point.bandwidth_mib_s)) for point in points]
 
 
 def answer_shown(
     record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
 ) -> AnswerShown:
     """Put the answer to a scheduler's question in words."""
-    decided, mean_mib_s = record["io_nodes"], record["expected_mib_s"]
-    curve = curve_of_answer(record)
-    return AnswerShown(
-        headline=_headline(decided),
-        expected=_expected(mean_mib_s, record["p10_mib_s"], record["p90_mib_s"]),
-        said=tuple(_said(curve, decided, ran_with, measured)),
-        why=record["why"],
+    return _answer(
+        curve_of_answer(record),
+        record["io_nodes"],
+        record["confidence"],
+        said=_said(curve_of_answer(record), record["io_nodes"], ran_with, measured),
+        why=[sentence(record["why"])],
     )
 
 
-def prediction_shown(
+def answer_of_prediction(
     record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
+) -> AnswerShown:
+    """Put the decision of a prediction in words."""
+    curve, decision = curve_of_prediction(record), record["decision"]
+    return _answer(
+        curve,
+        decision["io_nodes"],
+        decision["within_10_percent"],
+        said=[*_beside_own_run(record), *_said(curve, decision["io_nodes"], ran_with, measured)],
+        why=record["explanation"],
+    )
+
+
+def _answer(
+    curve: _Curve,
+    decided: int | None,
+    confidence: float | None,
+    *,
+    said: Sequence[str],
+    why: Sequence[str],
+) -> AnswerShown:
+    expected = {n: Expected(*band) for n, *band in curve}
+    return AnswerShown(
+        headline=_headline(decided),
+        expected=_expected(expected[decided]) if decided in expected else None,
+        confidence="" if confidence is None or not curve else _confidence(confidence),
+        said=tuple(said),
+        why=tuple(why),
+        curve=small_curve(
+            {n: Interval(*band) for n, band in expected.items()}, decided, "Decision", IN_A_CARD
+        ),
+    )
+
+
+def _confidence(probability: float) -> str:
+    return f"The probability that it gets at least 90 % of the best bandwidth is {probability:.0%}."
+
+
+def prediction_shown(
+    record: Mapping[str, Any], measured: Measured, answer: Mapping[str, Any] | None = None
 ) -> PredictionShown:
-    """Put a prediction in words, rows and figures."""
-    points = [point_of(each) for each in record["curve"]]
-    decision, best = record["decision"], record["best"]
-    decided = decision["io_nodes"]
-    curve = [(each.io_nodes, *_band(each.bandwidth_mib_s)) for each in points]
+    """Arrange a prediction, beside the answer to the scheduler if there is one."""
+    alone, best = curve_of_prediction(record), record["best"]["io_nodes"]
+    decided = record["decision"]["io_nodes"] if answer is None else answer["io_nodes"]
+    points = {point.io_nodes: point for point in map(point_of, record["curve"])}
+    curve = (curve_of_answer(answer) if answer is not None else ()) or alone
+    expected = {n: Expected(*band) for n, *band in curve}
+    has_answer = curve is not alone
     plausible, _ = _parted(measured, curve)
     figure = None
-    if points:
-        figure = curve_figure(points, best=best["io_nodes"], decision=decided, measured=plausible)
-    by_number = {point.io_nodes: point for point in points}
-    at_decided = by_number.get(decided)
-    speed = at_decided.bandwidth_mib_s if at_decided else None
-    phases = phase_rows([{**each["phase"], "parts": each["parts"]} for each in record["phases"]])
+    if has_answer:
+        figure = answer_figure(expected, decision=decided, measured=plausible)
+    elif points:
+        drawn = list(points.values())
+        figure = curve_figure(drawn, best=best, decision=decided, measured=plausible)
     return PredictionShown(
-        headline=_headline(decided),
-        expected=_expected(speed.mean, speed.p10, speed.p90) if speed else None,
-        said=(*_beside_own_run(record), *_said(curve, decided, ran_with, measured)),
-        why=tuple(record["explanation"]),
-        warnings=tuple(record["warnings"]),
+        warnings=tuple(dict.fromkeys(record["warnings"])),
+        alone=tuple(record["explanation"]),
         curve=figure,
         rows=tuple(
             CurveRow(
                 n,
-                by_number.get(n),
+                expected.get(n),
+                points.get(n),
                 tuple(RunShown(v, is_implausible_beside(v, n, curve)) for v in measured.get(n, ())),
-                n == best["io_nodes"],
                 n == decided,
             )
-            for n in sorted({*by_number, *measured})
+            for n in sorted({*expected, *points, *measured})
         ),
-        timeline=timeline_figure([each["phase"] for each in record["phases"]]),
-        phases=longest(phases),
-        matched=tuple(_matched_rows(record["phases"], decided)),
-        slowest=said_of(phases),
-        points=curve,
+        has_answer=has_answer,
+        matched=tuple(_matched_rows(record["phases"], record["decision"]["io_nodes"])),
+        points=alone,
     )
+
+
+def phases_shown(records: Sequence[Mapping[str, Any]]) -> PhasesShown | None:
+    """Arrange phases, given as `ioncast phases --format json` prints them; None without phases."""
+    rows = phase_rows(records)
+    if not rows:
+        return None
+    return PhasesShown(timeline_figure(records), longest(rows), said_of(rows))
+
+
+def phases_of_prediction(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The phases of a prediction, as `ioncast phases --format json` prints them."""
+    return [{**each["phase"], "parts": each["parts"]} for each in record["phases"]]
 
 
 def _band(speed: Bandwidth) -> tuple[float, float, float]:
@@ -310,12 +377,10 @@ def point_of(record: Mapping[str, Any]) -> Point:
     return Point(**{**record, "bandwidth_mib_s": Bandwidth(**record["bandwidth_mib_s"])})
 
 
-def _expected(mean: float | None, p10: float, p90: float) -> str | None:
-    if mean is None:
-        return None
+def _expected(band: Expected) -> str:
     return (
-        f"Predicted: {bandwidth(mean)}; four of five runs should get {bandwidth(p10)} to"
-        f" {bandwidth(p90)}"
+        f"Predicted: {bandwidth(band.mean)}; four of five runs should get {bandwidth(band.p10)} to"
+        f" {bandwidth(band.p90)}"
     )
 
 

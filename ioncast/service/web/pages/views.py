@@ -16,6 +16,8 @@ from benchdb.measurements.coverage import (
     ENOUGH,
     STALE_AFTER_DAYS,
     STALE_AFTER_S,
+    Cell,
+    CoverageRow,
     blocks,
     coverage,
     summarise,
@@ -36,7 +38,6 @@ from ioncast.service.store.decisions import decisions, decisions_per_hour
 from ioncast.service.store.outcomes import newest_outcomes, systems_with_outcomes
 from ioncast.service.web.api.benchmarks import untried_of
 from ioncast.service.web.api.jobs import explained_job
-from ioncast.service.web.api.predictions import PredictionOfLog
 from ioncast.service.web.http import openapi
 from ioncast.service.web.http.access import (
     limit_client,
@@ -62,10 +63,10 @@ from ioncast.service.web.pages.compared_runs import NAMES, read_comparison
 from ioncast.service.web.pages.figures import decisions_figure, repetitions_figure
 from ioncast.service.web.pages.frame import local, page, problem_of
 from ioncast.service.web.pages.reference import described
-from ioncast.service.web.pages.result_view import result_shown
-from ioncast.service.web.pages.small_curves import HEIGHT, WIDTH, small_curve
+from ioncast.service.web.pages.run_view import result_shown
 from ioncast.service.web.results.keeping import offer_to_keep
-from ioncast.service.web.results.result import result_of_uploads
+from ioncast.service.web.results.result import UploadForm, result_of_uploads
+from ioncast.show.small_curve import IN_A_ROW, Interval, SmallCurve, small_curve
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
 
@@ -135,7 +136,7 @@ def application(application_id: int) -> Response:
     limit_client(service(), request)
     before, run = (request.args.get(name, type=int) for name in ("before", "run"))
     found = read_application(application_id, run_id=run, before=before)
-    return page("application.html", shown=found, is_first=before is None)
+    return page("application.html", found=found, is_first=before is None)
 
 
 @pages.get("/applications/<int:application_id>/compare")
@@ -185,10 +186,9 @@ def benchmarks() -> Response:
         systems=systems,
         system=system,
         blocks=[
-            (engine, [small_curve(row) for row in found], summarise(found))
+            (engine, [_drawn(row) for row in found], summarise(found))
             for _, engine, found in blocks(rows)
         ],
-        small=(WIDTH, HEIGHT),
         change=change,
         is_first=not _after(),
         following=ids[_CONFIGURATIONS - 1] if len(ids) > _CONFIGURATIONS else None,
@@ -266,7 +266,7 @@ def predict_log() -> Response:
     if not request.files.get("log"):
         return _predict_page(422, "Choose a Darshan log first.")
     try:
-        form = PredictionOfLog.model_validate(given)
+        form = UploadForm.model_validate(given)
     except ValidationError as error:
         return _predict_page(422, _told(error))
     try:
@@ -276,7 +276,9 @@ def predict_log() -> Response:
         if not page_frame.wants_page():
             raise
         return _predict_page(error.http_status, problem_of(error).get("detail"))
-    return page("predicted.html", shown=result_shown(result), offer=offer_to_keep(result))
+    return page(
+        "uploaded_run.html", result=result, shown=result_shown(result), offer=offer_to_keep(result)
+    )
 
 
 @pages.get("/docs")
@@ -360,6 +362,17 @@ def _per_day(counts: Sequence[tuple[str, str, int]]) -> list[tuple[str, dict[str
     for count in counts:
         days.setdefault(count[0][: len("2026-11-21")], []).append(count)
     return [(day, _by_source(found)) for day, found in sorted(days.items(), reverse=True)]
+
+
+def _drawn(row: CoverageRow) -> tuple[CoverageRow, Cell | None, SmallCurve]:
+    """A row with its best cell, of equal ones that with fewest I/O nodes, and its small curve."""
+    measured = [cell for cell in row.cells if cell.mean_mib_s]
+    best = max(measured, key=lambda cell: (cell.mean_mib_s or 0, -cell.io_nodes), default=None)
+    means = {
+        cell.io_nodes: None if cell.mean_mib_s is None else Interval(cell.mean_mib_s)
+        for cell in row.cells
+    }
+    return row, best, small_curve(means, best.io_nodes if best else None, "Best", IN_A_ROW)
 
 
 def _cells(curve: Curve) -> list[dict[str, Any]]:

@@ -9,20 +9,41 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ioncast.service.context import service
+from ioncast.service.settings import Settings
 from ioncast.service.store.run_insights import NewInsights
 from ioncast.service.web.api.predictions import PredictionOfLog
+from ioncast.service.web.http.fields import NodesOfLog, SystemName
+from ioncast.service.web.http.given import RequestModel
+from ioncast.service.web.http.problems import words_of
 from ioncast.service.web.http.uploads import insights_limit_s, place, why_no_insights
 from ioncast.service.web.results.advised import advice_limit_s, advice_or_reason
 from ioncast.service.web.sandbox.advice_tasks import read_upload
 from ioncast.service.web.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.quantities import PredictedIoNodes
 from ioncast_base.times import in_utc
+from predictor.curve.asking import PredictionRequest
 from summario.runs.logs_of_run import named
 
 # Raise it when a page cannot show older results.
-VERSION = 2
+VERSION = 3
 # Facts of a job that no page shows, so a kept result needs no number of a user.
 _UNSHOWN = {"uid", "mounts"}
+
+
+class UploadForm(RequestModel):
+    """The form beside an uploaded log. Without a system nothing is predicted."""
+
+    system: SystemName | None = None
+    nodes: NodesOfLog | None = None
+    ran_with: PredictedIoNodes | None = None
+    available: PredictedIoNodes | None = None
+
+    def asked(self, settings: Settings) -> PredictionRequest | None:
+        """Complete the question with the site's settings."""
+        if self.system is None:
+            return None
+        return PredictionOfLog(**self.model_dump()).asked(None, settings)
 
 
 @dataclass(frozen=True)
@@ -37,8 +58,11 @@ class UploadResult:
         ISO 8601 in UTC.
     asked : dict
         The fields of the form; those that were left blank are None.
-    prediction : dict
-        As `ioncast predict --format json --explain` prints it.
+    prediction : dict or str
+        As `ioncast predict --format json --explain` prints it; or the reason why nothing is
+        predicted, a clause.
+    phases : list of dict
+        As `ioncast phases --format json` prints them; empty with a prediction, which has them.
     insights : dict or str
         The `version` and the documents `characterisation` and `checks` of
         `ioncast.service.web.sandbox.insight_documents`; or the reason why it has no insights.
@@ -50,7 +74,8 @@ class UploadResult:
     name: str
     made_at: str
     asked: dict[str, Any]
-    prediction: dict[str, Any]
+    prediction: dict[str, Any] | str
+    phases: list[dict[str, Any]]
     insights: dict[str, Any] | str
     advice: dict[str, Any] | str
 
@@ -71,30 +96,35 @@ def of_values(values: dict[str, Any]) -> UploadResult:
     return UploadResult(**values)
 
 
-def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> UploadResult:
-    """Predict from the logs of a run, and make insights into it; nothing is stored.
+def result_of_uploads(uploads: Sequence[Upload], form: UploadForm) -> UploadResult:
+    """Read the logs of a run, predict from them, and make insights; nothing is stored.
 
     Raises
     ------
     IoncastError
-        When nothing can be predicted. Insights and advice that fail become a reason.
+        When a log cannot be read. A prediction, insights and advice that fail become a reason.
     """
     of = service()
-    asked = form.asked(None, of.settings)
+    asked = form.asked(of.settings)
     seconds = (of.children.limits.seconds, insights_limit_s(), advice_limit_s())
-    prediction, insights, advice = of.children.run_parts(
-        seconds, read_upload, place(), uploads, asked, of.thresholds
+    read, insights, advice = of.children.run_parts(
+        seconds, read_upload, place(), uploads, asked, form.nodes, of.thresholds
     )
-    if isinstance(prediction, Exception):
-        raise prediction
+    if isinstance(read, Exception):
+        raise read
+    phases, prediction = read
+    if isinstance(prediction, IoncastError):
+        prediction = words_of(prediction) or "the service failed to predict it; try again later"
+    is_predicted = not isinstance(prediction, str)
     return UploadResult(
         version=VERSION,
         name=named([upload.name for upload in uploads]),
         made_at=in_utc(datetime.now(timezone.utc)),
         asked=form.model_dump(mode="json"),
         prediction=_in_json(prediction),
+        phases=[] if is_predicted else _in_json(phases),
         insights=_insights(insights),
-        advice=_in_json(advice_or_reason(advice, len(prediction["phases"]))),
+        advice=_in_json(advice_or_reason(advice, len(phases))) if is_predicted else prediction,
     )
 
 

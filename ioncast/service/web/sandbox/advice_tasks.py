@@ -12,11 +12,12 @@ from ioncast.service.web.sandbox.child import limit_part
 from ioncast.service.web.sandbox.reading_insights import insights_of_run
 from ioncast.service.web.sandbox.tasks import Place, extracted, frontend, phases_of, predicted
 from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
-from ioncast_base.errors import IoncastError
+from ioncast_base.errors import IoncastError, UnknownNameError
 from predictor.curve.asking import PredictionRequest
-from predictor.what_if.advice_formats import to_json
+from predictor.what_if.advice_formats import to_json as advice_to_json
 from predictor.what_if.advising import advise
 from predictor.what_if.attempts import Hints
+from summario.phases.tables import to_record
 from summario.phases.values import Extraction
 
 
@@ -31,43 +32,60 @@ def advise_logs(
     run = run_of_uploads(uploads, ADVICE_MODULES)
     found = extracted(run)
     hints = hints_of_run(run, thresholds, nodes=asked.nodes)
-    return to_json(advise(frontend(place), asked, found, hints, buffer_bytes=buffer_bytes))
+    return advice_to_json(advise(frontend(place), asked, found, hints, buffer_bytes=buffer_bytes))
 
 
 def advise_job(
     place: Place, records: Sequence[Mapping[str, Any]], hints: Hints, asked: PredictionRequest
 ) -> dict[str, Any]:
     """Advise on phases, as `advise_logs` does on logs."""
-    return to_json(advise(frontend(place), asked, phases_of(records), hints))
+    return advice_to_json(advise(frontend(place), asked, phases_of(records), hints))
 
 
 def read_upload(
     seconds: Sequence[int],
     place: Place,
     uploads: Sequence[Upload],
-    asked: PredictionRequest,
+    asked: PredictionRequest | None,
+    nodes: int | None,
     thresholds: Thresholds,
 ) -> Iterator[Any]:
     """Predict from the logs of a run, make insights into it, and advise; yield each as a part.
 
-    The logs are read once. The prediction and the advice are as `ioncast predict --format json
-    --explain` and `ioncast advise --format json` print them. Insights that fail are an exception.
+    The logs are read once. The first part is a pair: the phases as `ioncast phases --format json`
+    prints them, and the prediction as `ioncast predict --format json --explain` prints it, or an
+    error. The advice is as `ioncast advise --format json` prints it. Insights that fail are an
+    error. Without a question, and after a prediction that failed, there is no advice.
     """
     for_prediction, for_insights, for_advice = seconds
     limit_part(for_prediction)
     run = run_of_uploads(uploads, ADVICE_MODULES)
     found = extracted(run)
-    prediction = predicted(place, found, asked)
-    yield prediction
+    prediction = _predicted_or_error(place, found, asked)
+    yield list(map(to_record, found.phases)), prediction
     limit_part(for_insights)
     hints = Hints(frozenset())
     try:
-        made, hints = insights_of_run(run, asked.nodes, thresholds)
+        made, hints = insights_of_run(run, nodes, thresholds)
     except IoncastError as error:
         yield error
     else:
         yield made
     limit_part(for_advice)
+    if asked is None or isinstance(prediction, IoncastError):
+        yield None
+        return
     # The warnings of the logs are those of the prediction.
     with_nodes = replace(asked, nodes=prediction["nodes"])
-    yield to_json(advise(frontend(place), with_nodes, Extraction(found.phases), hints))
+    yield advice_to_json(advise(frontend(place), with_nodes, Extraction(found.phases), hints))
+
+
+def _predicted_or_error(
+    place: Place, found: Extraction, asked: PredictionRequest | None
+) -> dict[str, Any] | IoncastError:
+    if asked is None:
+        return UnknownNameError("no system was chosen, whose benchmarks a prediction needs")
+    try:
+        return predicted(place, found, asked)
+    except IoncastError as error:
+        return error

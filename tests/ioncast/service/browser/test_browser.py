@@ -28,6 +28,9 @@ PAGES = {
     "overview": "/",
     "applications": "/applications",
     "application": "/applications/2",
+    "application-prediction": "/applications/2#prediction",
+    "application-tables": "/applications/2#tables",
+    "application-history": "/applications/2#history",
     "comparison": "/applications/2/compare?run=4&with=6",
     "jobs": "/jobs",
     "job": "/jobs/hacc-io-4-0",
@@ -39,7 +42,12 @@ PAGES = {
     "login": "/login",
 }
 # Pages of each kind whose folded parts are checked, too.
-UNFOLDED = {"application", "comparison", "validation", "interface"}
+UNFOLDED = {
+    *("application", "application-prediction", "application-tables", "application-history"),
+    *("comparison", "validation", "interface"),
+}
+# The answer ends within so many pixels from the top of a page, by the width of the window.
+ANSWER_ENDS = {WIDE: 900, NARROW: 2500}
 # The console message for a page that is an error on purpose.
 _FAILED = "Failed to load resource"
 
@@ -58,12 +66,15 @@ class Window:
         return self.page
 
     def wait_for_figures(self) -> None:
-        """Wait until the page is loaded and each figure is drawn."""
+        """Wait until the page is loaded and each figure is drawn that is not in a hidden tab."""
         self.page.wait_for_load_state()
-        for number in range(self.page.locator("script.figure").count()):
-            expect(
-                self.page.locator(".plot").nth(number).locator(".main-svg").first
-            ).to_be_visible()
+        for place in self.page.locator(".plot:visible").all():
+            expect(place.locator(".main-svg").first).to_be_visible()
+
+    def choose(self, tab: str) -> None:
+        """Show a section of the page."""
+        self.page.get_by_role("tab", name=tab).click()
+        self.wait_for_figures()
 
     def heard(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and _FAILED not in message.text:
@@ -138,7 +149,7 @@ def test_a_page_fits_and_can_be_used_by_everybody(
         rules = [] if scheme == schemes[0] else ["color-contrast"]
         assert violations(page, *rules) == "", scheme
     if name in UNFOLDED:
-        for summary in page.locator("summary").all():
+        for summary in page.locator("summary:visible").all():
             summary.click()
         assert overflow(page) == 0
         # In a narrow window, unfolded tables differ in one thing: they scroll.
@@ -173,7 +184,7 @@ def test_a_figure_follows_the_colour_scheme(window: Open) -> None:
 
 
 def test_a_figure_describes_the_point_under_the_pointer(window: Open) -> None:
-    page = window().open(PAGES["application"])
+    page = window().open(PAGES["application-tables"])
     box = page.locator("figure[aria-labelledby=timeline-title] .plot .bars .point").first
     box.hover(force=True)
     expect(page.locator(".hoverlayer .hovertext").first).to_contain_text("MiB in")
@@ -248,6 +259,26 @@ def result_of(opened: Window, log: Path) -> Page:
     return page
 
 
+FIGURES = {
+    "Causes": ["Bandwidth today and then: collective MPI-IO calls"],
+    "Prediction": ["Bandwidth by number of I/O nodes"],
+    "Tables": [
+        "Where the time went",
+        "POSIX requests by size",
+        "Time by layer",
+        "Files by bytes and time",
+        "Balance of the processes",
+    ],
+}
+
+
+def end_of_answer(page: Page) -> float:
+    """The pixels from the top of the page to the end of the answer."""
+    box = page.get_by_role("region", name="The answer").bounding_box()
+    assert box is not None
+    return box["y"] + box["height"]
+
+
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
 def test_a_log_that_is_dropped_shows_causes_phases_curve_and_decision(
     window: Open, screenshots: Path, size: tuple[int, int]
@@ -255,28 +286,56 @@ def test_a_log_that_is_dropped_shows_causes_phases_curve_and_decision(
     opened = window(size)
     page = result_of(opened, PERIODIC)
     expect(page.get_by_role("heading", name="For the next run")).to_be_visible()
-    causes = page.get_by_role("region", name="Why is my I/O slow?")
+    assert end_of_answer(page) <= ANSWER_ENDS[size]
+    causes = page.get_by_role("region", name="Causes")
     expect(causes.get_by_role("listitem")).to_have_count(5)
     expect(causes.get_by_text("To know it, measure this").first).to_be_visible()
-    titles = [each.inner_text().partition("\n")[0] for each in page.locator("figcaption").all()]
-    assert titles[2:] == [
-        "POSIX requests by size",
-        "Time by layer",
-        "Files by bytes and time",
-        "Balance of the processes",
-        "Where the time went",
-        "Bandwidth by number of I/O nodes",
-    ]
-    assert page.locator("figure[aria-labelledby=timeline-title] .bars .point").count() == 4
-    for scheme in SCHEMES:
-        show_in(page, scheme)
-        page.screenshot(path=screenshots / f"predicted-{size[0]}-{scheme}.png", full_page=True)
-        assert overflow(page) == 0
-        assert violations(page) == ""
     for summary in causes.locator("summary").all():
         summary.press("Enter")
-    assert overflow(page) == 0
-    assert violations(page) == "", "unfolded"
+    for tab, titles in FIGURES.items():
+        opened.choose(tab)
+        captions = page.locator("figcaption:visible").all()
+        found = [each.inner_text().partition("\n")[0] for each in captions]
+        assert found[-len(titles) :] == titles
+        for scheme in SCHEMES:
+            show_in(page, scheme)
+            name = f"predicted-{tab.lower()}-{size[0]}-{scheme}.png"
+            page.screenshot(path=screenshots / name, full_page=True)
+            assert overflow(page) == 0
+            assert violations(page) == "", (tab, scheme)
+    assert page.locator("figure[aria-labelledby=timeline-title] .bars .point").count() == 4
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
+def test_the_answer_of_a_run_ends_on_the_first_screens(window: Open, size: tuple[int, int]) -> None:
+    for number in (1, 2, 3):
+        assert end_of_answer(window(size).open(f"/applications/{number}")) <= ANSWER_ENDS[size]
+
+
+def test_sections_are_chosen_by_keyboard_and_by_their_address(window: Open) -> None:
+    opened = window()
+    page = opened.open(PAGES["application"])
+    causes = page.get_by_role("tab", name="Causes")
+    expect(causes).to_have_attribute("aria-selected", "true")
+    causes.focus()
+    for key, name in (
+        ("ArrowRight", "Prediction"),
+        ("End", "Runs and decisions"),
+        ("ArrowRight", "Causes"),
+        ("ArrowLeft", "Runs and decisions"),
+        ("Home", "Causes"),
+    ):
+        page.keyboard.press(key)
+        expect(page.get_by_role("tab", name=name)).to_be_focused()
+        expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
+        expect(page.get_by_role("tabpanel")).to_have_count(1)
+    opened.choose("Tables")
+    expect(page).to_have_url(re.compile("#tables$"))
+    page.get_by_role("region", name="The answer").get_by_role("link").first.press("Enter")
+    expect(page.get_by_role("tabpanel", name="Causes")).to_be_visible()
+    expect(page.locator("#cause-1")).to_be_in_viewport()
+    page.go_back()
+    expect(page.get_by_role("tabpanel", name="Tables")).to_be_visible()
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
@@ -372,7 +431,7 @@ def test_a_damaged_log_that_is_dropped_is_answered_with_a_line(
     content[200:400] = bytes(200)
     drop(page, "damaged.darshan", bytes(content))
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("The prediction failed. damaged.darshan: ")
+    expect(alert).to_contain_text("The upload failed. damaged.darshan: ")
     assert violations(page) == ""
     page.screenshot(path=screenshots / f"damaged-{size[0]}-light.png", full_page=True)
     assert overflow(page) == 0
@@ -386,6 +445,7 @@ def test_a_log_is_chosen_and_sent_by_keyboard(window: Open) -> None:
     page.keyboard.type("4")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
+    page.get_by_role("tab", name="Prediction").click()
     expect(page.get_by_text("The earlier run got")).to_be_visible()
 
 
@@ -414,7 +474,7 @@ def test_everything_works_without_scripts(window: Open) -> None:
 
 
 def test_numbers_of_figures_are_folded_with_scripts(window: Open) -> None:
-    page = window().open(PAGES["application"])
+    page = window().open(PAGES["application-tables"])
     table = page.get_by_role("table", name="Phases on the time line")
     expect(table).to_be_hidden()
     page.locator("figure[aria-labelledby=timeline-title]").get_by_text("The numbers").click()
@@ -492,7 +552,7 @@ def test_a_search_finds_an_application_and_its_page_leads_to_a_benchmark(window:
     page.keyboard.press("Enter")
     expect(page.get_by_role("row")).to_have_count(2)
     page.get_by_role("link", name="hacc_io_write_posix_fpp").click()
-    opened.wait_for_figures()
+    opened.choose("Prediction")
     page.get_by_role("link", name=re.compile(r"^Benchmark \d+$")).first.click()
     expect(page.get_by_role("heading", level=2, name="Command")).to_be_visible()
     opened.wait_for_figures()

@@ -79,10 +79,16 @@
     });
   }
 
-  function drawAll() {
-    document.querySelectorAll("script.figure").forEach(draw);
+  /** Draw the figures that have a place on the screen: not those of a hidden tab. */
+  function drawShown() {
+    for (const script of document.querySelectorAll("script.figure")) {
+      if (script.closest("figure").offsetParent !== null) {
+        draw(script);
+      }
+    }
   }
 
-  drawAll();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  drawShown();
+  addEventListener("shown", drawShown);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawShown);
 })();

@@ -11,7 +11,15 @@ from ioncast.service.web.http.access import Role
 from ioncast.service.web.pages.accuracy_view import ratios
 from ioncast.service.web.pages.figures import timeline_figure
 from ioncast.service.web.pages.frame import _code, local
-from ioncast.service.web.pages.prediction_view import phase_rows, prediction_shown, said_of
+from ioncast.service.web.pages.prediction_view import (
+    answer_of_prediction,
+    answer_shown,
+    phase_rows,
+    phases_of_prediction,
+    phases_shown,
+    prediction_shown,
+    said_of,
+)
 from ioncast.service.web.pages.reference import described
 from predictor.validation.against_reruns import Expected
 from summario.phases.tables import to_record
@@ -67,7 +75,7 @@ def predicted(
             for n, v in curve.items()
         ],
         "best": {"io_nodes": decided},
-        "decision": {"io_nodes": decided},
+        "decision": {"io_nodes": decided, "within_10_percent": 0.934},
         "own_run": None,
         "phases": [
             {
@@ -91,7 +99,7 @@ def predicted(
 
 def test_a_user_reads_the_observed_and_the_possible_bandwidth() -> None:
     record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 1: 20.0, 4: 100.0}, decided=4)
-    shown = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0)
+    shown = answer_of_prediction(record, {0: [39.0, 41.0]}, ran_with=0)
     assert shown.headline == "4 I/O nodes"
     assert shown.expected == (
         "Predicted: 100 MiB/s; four of five runs should get 99 MiB/s to 101 MiB/s"
@@ -108,14 +116,14 @@ def test_the_run_in_the_log_comes_before_other_comparisons() -> None:
     record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 4: 100.0}, decided=4)
     words = "the run in the log got 64 MiB/s, faster than 60% of the runs expected with 4 I/O nodes"
     record["own_run"] = {"in_words": words}
-    first, *_ = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0).said
+    first, *_ = answer_of_prediction(record, {0: [39.0, 41.0]}, ran_with=0).said
     assert first == f"T{words[1:]}."
 
 
 def test_a_measured_number_is_not_compared_with_a_predicted_one() -> None:
     """As of an application with 70.4 MiB/s measured and 62.5 predicted with 4 I/O nodes."""
     record = predicted((phase(8, 1), 1, 1), curve={4: 62.5, 8: 73.9}, decided=8)
-    measured, compared, *_ = prediction_shown(record, {4: [70.4]}, ran_with=4).said
+    measured, compared, *_ = answer_of_prediction(record, {4: [70.4]}, ran_with=4).said
     assert measured == "Measured: 70.4 MiB/s with 4 I/O nodes."
     assert compared == (
         "With 8 I/O nodes it is 1.2 times as fast as with 4 I/O nodes, both predicted"
@@ -125,11 +133,13 @@ def test_a_measured_number_is_not_compared_with_a_predicted_one() -> None:
 
 def test_an_implausible_run_is_said_and_is_in_no_figure_or_mean() -> None:
     record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 4: 100.0}, decided=4)
-    shown = prediction_shown(record, {0: [39.0, 41.0, 584_253.0], 4: [2e3]}, ran_with=0)
-    assert shown.said[0] == "Measured: 40 MiB/s with direct access (mean of 2 runs)."
-    assert shown.said[1].startswith(
+    measured = {0: [39.0, 41.0, 584_253.0], 4: [2e3]}
+    said = answer_of_prediction(record, measured, ran_with=0).said
+    assert said[0] == "Measured: 40 MiB/s with direct access (mean of 2 runs)."
+    assert said[1].startswith(
         "Measured, but implausible: 571 GiB/s with direct access, and 1 other. More than 10 times"
     )
+    shown = prediction_shown(record, measured)
     assert shown.curve is not None
     [runs] = [each for each in shown.curve["data"] if each["name"] == "measured runs"]
     assert runs["y"] == [39.0, 41.0]
@@ -155,13 +165,47 @@ def test_an_implausible_run_is_said_and_is_in_no_figure_or_mean() -> None:
 )
 def test_a_small_gain_and_a_loss_have_their_own_words(before: float, says: str) -> None:
     record = predicted((phase(8, 1), 1, 1), curve={2: before, 4: 100.0}, decided=4)
-    assert says in prediction_shown(record, {}, ran_with=2).said
+    assert says in answer_of_prediction(record, {}, ran_with=2).said
 
 
 def test_no_decision_is_named_as_no_answer() -> None:
-    shown = prediction_shown(predicted((phase(8, 1), 1, None), curve={}, decided=None), {})
-    assert (shown.headline, shown.expected) == ("No answer: the scheduler uses its default", None)
+    record = predicted((phase(8, 1), 1, None), curve={}, decided=None)
+    answer, shown = answer_of_prediction(record, {}), prediction_shown(record, {})
+    assert (answer.headline, answer.expected) == ("No answer: the scheduler uses its default", None)
+    assert (answer.confidence, answer.curve.points) == ("", ())
     assert (shown.curve, shown.rows) == (None, ())
+
+
+def test_the_answer_to_the_scheduler_is_shown_instead_of_the_prediction_from_one_run() -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 4: 100.0}, decided=4)
+    band = {"p10_mib_s": 50.0, "p90_mib_s": 70.0}
+    answer = {
+        "io_nodes": 0,
+        "expected_mib_s": 60.0,
+        "confidence": 0.812,
+        "why": "its runs are as fast without I/O nodes",
+        "alternatives": [{"io_nodes": 4, "expected_mib_s": 61.0} | band],
+    } | band
+    shown = answer_shown(answer, {}, None)
+    assert (shown.headline, shown.why) == (
+        "Direct access",
+        ("Its runs are as fast without I/O nodes.",),
+    )
+    assert "at least 90 % of the best bandwidth is 81%." in shown.confidence
+    assert "With 0, 4 I/O nodes: 60 MiB/s, 61 MiB/s." in shown.curve.said
+    prediction = prediction_shown(record, {4: [58.0]}, answer)
+    assert prediction.has_answer
+    assert [
+        (
+            row.io_nodes,
+            row.expected and row.expected.mean,
+            row.alone and row.alone.bandwidth_mib_s.mean,
+        )
+        for row in prediction.rows
+    ] == [(0, 60.0, 40.0), (4, 61.0, 100.0)]
+    assert prediction.curve is not None
+    [mean] = [each for each in prediction.curve["data"] if each["name"] == "predicted mean"]
+    assert mean["y"] == [60.0, 61.0]
 
 
 def test_the_observed_bandwidth_contains_opens_and_closes() -> None:
@@ -192,7 +236,9 @@ def test_the_kind_that_took_most_of_the_time_is_named() -> None:
     record = predicted(
         (phase(10, 1.0), 1, 7), (phase(10, 3.0, kind="read"), 1, 8), curve={4: 10.0}, decided=4
     )
-    assert prediction_shown(record, {}).slowest == (
+    shown = phases_shown(phases_of_prediction(record))
+    assert shown is not None
+    assert shown.slowest == (
         "75% of the 4 s of I/O went into one kind, read POSIX contiguous shared:"
         " 10 requests of 1 MiB on average."
     )
@@ -200,7 +246,8 @@ def test_the_kind_that_took_most_of_the_time_is_named() -> None:
 
 def test_phases_that_repeat_are_named() -> None:
     often = [(phase(10, 1.0, start=4.0 * number), 1.0, 7) for number in range(9)]
-    shown = prediction_shown(predicted(*often, curve={4: 10.0}, decided=4), {})
+    shown = phases_shown([record for record, _, _ in often])
+    assert shown is not None
     assert shown.slowest.endswith(" Phases 0 to 8: the same I/O every 4 s, 9 times.")
 
 

@@ -11,15 +11,18 @@ from flask import Flask, Response
 
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.settings import Settings
-from ioncast.service.web.api.predictions import PredictionOfLog
 from ioncast.service.web.app import create_app
 from ioncast.service.web.http.uploads import limit_in_seconds
 from ioncast.service.web.pages.frame import page
-from ioncast.service.web.pages.result_view import result_shown
+from ioncast.service.web.pages.run_view import result_shown
 from ioncast.service.web.results import advised
-from ioncast.service.web.results.result import UploadResult, result_of_uploads, to_document
+from ioncast.service.web.results.result import (
+    UploadForm,
+    UploadResult,
+    result_of_uploads,
+    to_document,
+)
 from ioncast.service.web.sandbox.uploaded_logs import Upload
-from ioncast_base.errors import UnknownNameError
 from tests.support.command import run_ioncast
 
 pytestmark = pytest.mark.slow
@@ -32,14 +35,14 @@ def upload(name: str) -> Upload:
 
 
 def shown(result: UploadResult) -> Response:
-    return page("predicted.html", shown=result_shown(result))
+    return page("uploaded_run.html", result=result, shown=result_shown(result))
 
 
 @pytest.mark.parametrize("name", ["hacc-io-ionodes0.darshan", "multiphase-ionodes4.darshan"])
 def test_a_result_that_was_written_and_read_again_shows_the_same_page(
     app: Flask, filled: None, name: str
 ) -> None:
-    form = PredictionOfLog(system=SYSTEM, nodes=8, ran_with=0, available=2)
+    form = UploadForm(system=SYSTEM, nodes=8, ran_with=0, available=2)
     with app.test_request_context("/predict"):
         made = result_of_uploads([upload(name)], form)
         read = UploadResult(**json.loads(json.dumps(asdict(made), allow_nan=False)))
@@ -52,18 +55,28 @@ def test_a_result_has_neither_the_number_of_the_user_nor_the_mounted_file_system
 ) -> None:
     """`darshan-parser` prints both for this log."""
     with app.test_request_context("/predict"):
-        made = result_of_uploads(
-            [upload("hacc-io-ionodes0.darshan")], PredictionOfLog(system=SYSTEM)
-        )
+        made = result_of_uploads([upload("hacc-io-ionodes0.darshan")], UploadForm(system=SYSTEM))
     document = to_document(made)
     assert "uid" not in document
     assert "mount" not in document
     assert "/proc" not in document
 
 
-def test_a_question_without_an_answer_has_no_result(app: Flask, filled: None) -> None:
-    with app.test_request_context("/predict"), pytest.raises(UnknownNameError):
-        result_of_uploads([upload("hacc-io-ionodes0.darshan")], PredictionOfLog(system="nowhere"))
+@pytest.mark.parametrize("form", [UploadForm(), UploadForm(system="nowhere")])
+def test_a_result_without_a_prediction_says_why_and_has_the_phases(
+    app: Flask, filled: None, form: UploadForm
+) -> None:
+    log = "hacc-io-ionodes0.darshan"
+    with app.test_request_context("/predict"):
+        made = result_of_uploads([upload(log)], form)
+        assert shown(made).status_code == 200
+    assert isinstance(made.prediction, str)
+    assert made.advice == made.prediction
+    assert not isinstance(made.insights, str)
+    printed = json.loads(run_ioncast("phases", LOGS / log, "--format", "json").stdout)
+    # Only the command looks for periods, and it knows the log by its path.
+    others = {"log": "my.darshan", "period": None}
+    assert [phase | others for phase in made.phases] == [phase | others for phase in printed]
 
 
 @pytest.mark.parametrize("log", sorted(LOGS.iterdir()), ids=lambda log: log.stem)
@@ -73,10 +86,11 @@ def test_the_advice_of_a_result_is_that_of_the_command(
     """The service advises on the phases that it predicted, so the log's warnings are there."""
     words = ("--system", SYSTEM, "--nodes", "8", "--ran-with", "4", "--db", filled_location)
     printed = json.loads(run_ioncast("advise", log, *words, "--format", "json").stdout)
-    form = PredictionOfLog(system=SYSTEM, nodes=8, ran_with=4)
+    form = UploadForm(system=SYSTEM, nodes=8, ran_with=4)
     with app.test_request_context("/predict"):
         made = result_of_uploads([upload(log.name)], form)
     assert isinstance(made.advice, dict)
+    assert isinstance(made.prediction, dict)
     assert made.advice | {"warnings": made.prediction["warnings"]} == printed
 
 
@@ -85,9 +99,7 @@ def test_advice_that_fails_is_a_reason(
 ) -> None:
     monkeypatch.setattr(advised, "_ADVICE_S", 0)
     with app.test_request_context("/predict"):
-        made = result_of_uploads(
-            [upload("hacc-io-ionodes0.darshan")], PredictionOfLog(system=SYSTEM)
-        )
+        made = result_of_uploads([upload("hacc-io-ionodes0.darshan")], UploadForm(system=SYSTEM))
     assert isinstance(made.advice, str)
     assert made.advice == "advice on its 1 phase takes too much time or memory"
     assert made.prediction["curve"]

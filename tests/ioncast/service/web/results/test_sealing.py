@@ -26,6 +26,7 @@ RESULT = UploadResult(
     made_at="2026-11-23T12:00:00.000000+00:00",
     asked=ASKED,
     prediction={"phases": [{"files": ["/scratch/" + "x" * 50]} for _ in range(100)]},
+    phases=[],
     insights="no insights were made",
     advice="advice was not predicted",
 )

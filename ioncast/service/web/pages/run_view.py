@@ -1,0 +1,104 @@
+"""A run on its page: of an application in the history, or of an uploaded log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ioncast.service.web.pages.causes_view import CausesShown, causes_shown
+from ioncast.service.web.pages.insights_view import InsightsShown, insights_shown
+from ioncast.service.web.pages.prediction_view import (
+    AnswerShown,
+    Measured,
+    PhasesShown,
+    PredictionShown,
+    answer_of_prediction,
+    answer_shown,
+    phases_of_prediction,
+    phases_shown,
+    prediction_shown,
+)
+from ioncast.service.web.results.result import UploadResult
+
+
+@dataclass(frozen=True)
+class RunShown:
+    """A run: the answer for the next one, and the four sections of its page.
+
+    Attributes
+    ----------
+    answer : AnswerShown or None
+        The decision on the next run; None if nothing is predicted.
+    problem : str
+        The reason why nothing is predicted, a clause; empty with a prediction.
+    insights : InsightsShown or str
+        The tables and figures, or the reason why there are no insights, a clause.
+    """
+
+    answer: AnswerShown | None
+    problem: str
+    causes: CausesShown
+    insights: InsightsShown | str
+    prediction: PredictionShown | None
+    phases: PhasesShown | None
+
+
+def run_shown(
+    prediction: Mapping[str, Any] | str,
+    advice: Mapping[str, Any] | str,
+    insights: Mapping[str, Any] | str,
+    phases: Sequence[Mapping[str, Any]],
+    measured: Measured,
+    ran_with: int | None,
+    answer: Mapping[str, Any] | None = None,
+) -> RunShown:
+    """Arrange a run for its page, which depends on nothing else.
+
+    Parameters
+    ----------
+    prediction, advice, insights : mapping or str
+        As in `UploadResult`; a text says why they are missing.
+    measured : mapping of int to sequence of float
+        The bandwidths of runs with as many processes, in MiB/s by number of I/O nodes.
+    ran_with : int or None
+        The number of I/O nodes of the run.
+    answer : mapping or None
+        The answer to a scheduler's question for a job like the run, if one is prepared.
+    """
+    predicted = None if isinstance(prediction, str) else prediction
+    if isinstance(insights, str):
+        checks: Mapping[str, Any] | None = None
+        shown: InsightsShown | str = insights
+    else:
+        checks = insights["checks"]
+        shown = insights_shown(insights["characterisation"], checks)
+    return RunShown(
+        answer=_answer(predicted, measured, ran_with, answer),
+        problem=prediction if isinstance(prediction, str) else "",
+        causes=causes_shown(checks, advice),
+        insights=shown,
+        prediction=None if predicted is None else prediction_shown(predicted, measured, answer),
+        phases=phases_shown(phases if predicted is None else phases_of_prediction(predicted)),
+    )
+
+
+def result_shown(result: UploadResult) -> RunShown:
+    """Arrange the result of an upload."""
+    run = None if isinstance(result.prediction, str) else result.prediction["earlier_run"]
+    measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}
+    return run_shown(
+        *(result.prediction, result.advice, result.insights, result.phases),
+        *(measured, result.asked["ran_with"]),
+    )
+
+
+def _answer(
+    prediction: Mapping[str, Any] | None,
+    measured: Measured,
+    ran_with: int | None,
+    answer: Mapping[str, Any] | None,
+) -> AnswerShown | None:
+    if answer is not None:
+        return answer_shown(answer, measured, ran_with)
+    return None if prediction is None else answer_of_prediction(prediction, measured, ran_with)

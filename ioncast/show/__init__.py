@@ -1,0 +1,1 @@
+"""Values as people see them: drawings and pages."""
