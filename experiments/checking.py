@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
-
 from experiments.datasets import read
 from experiments.evaluation import evaluate
 from experiments.published import Comparison, PrintedTable, compare, publish
 from experiments.published_tables import tables_of
+from ioncast_base.text_tables import text_table
 
 _DIFFERENCES_SHOWN = 20
 
@@ -54,7 +53,7 @@ class Checked:
     def to_text(self) -> str:
         """Make the text for people: errors, regret, and the first differences."""
         head = f"{self.folder}: {len(self.tables)} tables, {self.comparison.cells:,} cells"
-        rows = tabulate(self.choices, headers="keys", disable_numparse=True)
+        rows = text_table(self.choices)
         return "\n".join([head, rows, *self._verdict()])
 
     def _verdict(self) -> Iterator[str]:

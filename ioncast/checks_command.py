@@ -25,6 +25,7 @@ from ioncast_base.command_options import (
     WholeNumber,
     complain,
     database_option,
+    formats,
     in_colour,
     warn,
     with_progress,
@@ -80,13 +81,9 @@ Examples:
 """
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, type=click.Path())
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "json", "csv", "sarif"]),
-    default="table",
-    show_default=True,
-    help="Print a table for people, JSON, CSV, or SARIF 2.1.0 for development platforms.",
+@formats(
+    *("table", "json", "csv", "sarif"),
+    help_text="Print a table for people, JSON, CSV, or SARIF 2.1.0 for development platforms.",
 )
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
 @click.option(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import isnan
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+from ioncast_base.text_tables import show_wide
 
 Item = TypeVar("Item")
 
@@ -25,22 +27,34 @@ database_option = click.option(
     help="The benchmark database: an SQLite file or a SQLAlchemy URL.",
 )
 
-format_option = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Print a table for people or JSON for programs.",
+wide_option = click.option(
+    "--wide",
+    is_flag=True,
+    expose_value=False,
+    callback=show_wide,
+    help="Print all columns, also those that have no room on the terminal.",
 )
 
-report_format_option = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "markdown", "json"]),
-    default="table",
-    show_default=True,
-    help="Print tables for people, the same in Markdown, or JSON for programs.",
+
+def formats(
+    *choices: str, help_text: str, default: str = "table"
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--format`, whose value is the parameter `output_format`, and `--wide` to a command."""
+    option = click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(choices),
+        default=default,
+        show_default=True,
+        help=help_text,
+    )
+    return lambda command: option(wide_option(command))
+
+
+format_option = formats("table", "json", help_text="Print a table for people or JSON for programs.")
+report_format_option = formats(
+    *("table", "markdown", "json"),
+    help_text="Print tables for people, the same in Markdown, or JSON for programs.",
 )
 
 system_option = click.option("--system", help="Show only this system.")

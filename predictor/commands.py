@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from tabulate import tabulate
 
 from benchdb.store.database import (
     ANOTHER,
@@ -26,6 +25,7 @@ from ioncast_base.command_options import (
     warn,
 )
 from ioncast_base.errors import InputError
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import counted, size
 from predictor.asked_options import asked_options, nodes_option
 from predictor.curve.asking import PredictionContext, PredictionRequest, ask, read_phases, read_run
@@ -111,7 +111,11 @@ def match(
         click.echo(json.dumps(with_fields(sourced, verified), indent=1, ensure_ascii=False))
     elif rows:
         shown = [_shown(row) for row in rows]
-        table = tabulate(with_column(shown, verified), headers="keys", disable_numparse=True)
+        table = text_table(
+            with_column(shown, verified),
+            optional=["requests", "api", "spatiality", "type"],
+            whole="ior",
+        )
         notes = [_periodic(found.phases, rows), of_job and of_job.in_words]
         click.echo("\n\n".join([table, *filter(None, notes), *in_words(verified)]))
     else:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import humanize
-from tabulate import tabulate
 
 from benchdb.campaigns.folder import obstacles
 from benchdb.campaigns.platform_file import Platform
 from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import counted
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, to_toml
@@ -196,7 +196,7 @@ def to_text(plan: Plan) -> str:
         " a cell is the configuration with one number of I/O nodes"
     )
     more = len(plan.open) - len(plan.chosen)
-    lines = [tabulate(rows, headers="keys", disable_numparse=True), "", legend, summary]
+    lines = [text_table(rows), "", legend, summary]
     if plan.bytes:
         share = sum(need.wanted.bytes for need in plan.chosen if need.wanted) / plan.bytes
         lines.append(f"these configurations stand for {share:.1%} of the bytes in the logs")

@@ -9,7 +9,7 @@ import click
 
 from ioncast_base import allocation_texts as option_texts
 from ioncast_base.allocation_records import read_jobs
-from ioncast_base.command_options import Number, WholeNumber
+from ioncast_base.command_options import Number, WholeNumber, formats
 from ioncast_base.knapsack import (
     OBJECTIVES,
     WEIGHTS,
@@ -68,14 +68,7 @@ jobs.json:
     show_default=True,
     help=option_texts.MINIMUM_GAIN,
 )
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(list(FORMATS)),
-    default="table",
-    show_default=True,
-    help="The form of the output.",
-)
+@formats(*FORMATS, help_text="The form of the output.")
 def allocate_command(
     source: str,
     pool: int,

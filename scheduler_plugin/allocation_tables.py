@@ -7,10 +7,9 @@ import io
 import json
 from collections.abc import Callable, Sequence
 
-from tabulate import tabulate
-
 from ioncast_base.allocation_records import to_record
 from ioncast_base.knapsack import Allocation, JobCurve, Share
+from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import as_cell
 
 _HEADERS = ("job", "nodes", "weight", "I/O nodes", "MiB/s", "of own best")
@@ -20,16 +19,17 @@ _COLUMNS = ("id", "nodes", "weight", "current", "fixed", "io_nodes", "expected_m
 def _to_table(jobs: Sequence[JobCurve], allocation: Allocation) -> str:
     """A row for each job, and one for all."""
     waiting = sum(share.io_nodes is None for share in allocation.shares)
-    total = (
+    total = [
         f"all, {waiting} waiting" if waiting else "all",
         sum(job.nodes for job in jobs),
         "",
         f"{allocation.io_nodes} of {allocation.pool}",
         f"{allocation.expected_mib_s:.1f}",
         "" if allocation.of_own_best is None else f"{allocation.of_own_best:.1%}",
-    )
+    ]
     rows = [*map(_row, jobs, allocation.shares), total]
-    return f"{tabulate(rows, headers=_HEADERS, disable_numparse=True)}\n"
+    table = text_table([dict(zip(_HEADERS, row, strict=True)) for row in rows])
+    return f"{table}\n"
 
 
 def _row(job: JobCurve, share: Share) -> tuple[object, ...]:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-from tabulate import tabulate
 
 from ioncast_base.command_options import emphasised, format_option, in_colour
 from ioncast_base.errors import InputError, UnknownNameError
+from ioncast_base.text_tables import text_table
 from ioncast_base.times import instant
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import in_digits
@@ -120,5 +120,5 @@ def _table(item: dict[str, Any]) -> str:
         }
         for n, mean, p10, p90 in sorted(decision["curve"])
     ]
-    align = ("right", "right", "right", "right", "left")
-    return tabulate(rows, headers="keys", disable_numparse=True, colalign=align)
+    numbers = ["I/O nodes", "predicted MiB/s", "p10 to p90", "measured MiB/s"]
+    return text_table(rows, right=numbers)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ioncast_base.command_options import complain, warn, with_progress
+from ioncast_base.command_options import complain, formats, warn, with_progress
 from ioncast_base.visible_text import visible
 from summario.extraction_options import extraction_options, join_option
 from summario.phases import tables
@@ -64,14 +64,7 @@ Examples:
 """
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", *PHASES.streams]),
-    default="table",
-    show_default=True,
-    help="Print a table for people, CSV or JSON.",
-)
+@formats("table", *PHASES.streams, help_text="Print a table for people, CSV or JSON.")
 @click.option(
     "--trace",
     "is_traced",

@@ -8,13 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
 from benchdb.campaigns.collecting import RunResult
 from benchdb.campaigns.folder import CampaignFolder, CampaignRun, obstacles
 from benchdb.campaigns.platform_file import Platform
 from benchdb.campaigns.progress_lines import progress_text
 from benchdb.campaigns.standing import Status
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import in_words
 from ior_configs import IorConfig
 
@@ -80,7 +79,7 @@ def report_to_json(folder: CampaignFolder, rows: Iterable[ReportRow]) -> dict[st
 
 def report_to_text(folder: CampaignFolder, rows: Iterable[ReportRow]) -> str:
     """The report of a campaign for people: a table with a row for each configuration."""
-    table = tabulate([row.cells() for row in rows], headers="keys", disable_numparse=True)
+    table = text_table([row.cells() for row in rows])
     legend = "MiB/s by number of I/O nodes: mean ±coefficient of variation (runs)"
     return f"{headline(folder)}\n\n{table}\n\n{legend}"
 

@@ -8,12 +8,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from tabulate import tabulate
-
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import Cell, CoverageRow, blocks, summarise
 from benchdb.measurements.curves import Curve
 from benchdb.store.system_changes import SystemChange
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import in_digits
 
 # A curve with the name of its system.
@@ -67,7 +66,12 @@ def _list_text(curves: Sequence[SystemCurve]) -> str:
     rows = _listed(curves)
     for row in rows:
         row["repetitions"] = " ".join(f"{n}:{count}" for n, count in row["repetitions"].items())
-    return tabulate(rows, headers="keys", missingval="?")
+    return text_table(
+        rows,
+        right=["id", "tasks", "nodes"],
+        optional=["repetitions", "system", "engine", "tasks", "nodes", "fsync", "spatiality"],
+        missing="?",
+    )
 
 
 def _older_texts(
@@ -163,7 +167,7 @@ def _curve_text(system: str, curve: Curve) -> str:
         }
         for n, values in curve.bandwidths_mib_s.items()
     ]
-    table = tabulate(rows, headers="keys", disable_numparse=True, stralign="right")
+    table = text_table(rows, right=rows[0])
     unsaid = "" if curve.config.fsync else ", fsync not known"
     line = curve.config.command_line(launcher=True)
     return f"{system}, {curve.engine}: {line}{unsaid}\n{table}\n"
@@ -180,7 +184,7 @@ def _block_text(system: str, engine: str, rows: Sequence[CoverageRow]) -> str:
         }
         for row in rows
     ]
-    table = tabulate(lines, headers="keys", disable_numparse=True, missingval="?")
+    table = text_table(lines, optional=["nodes", "fsync"], missing="?")
     return f"{system}, {engine}, by number of I/O nodes:\n{table}\n{summarise(rows)}"
 
 

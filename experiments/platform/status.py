@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tabulate import tabulate
-
 from experiments.platform.daemons import Daemon, answering, clients, forwarders, servers
 from experiments.platform.description import Description
 from experiments.platform.emulator import find
 from experiments.platform.network import nodes
 from experiments.platform.remains import Remains, marks, remains
 from ioncast_base.errors import UnknownNameError
+from ioncast_base.text_tables import text_table
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Status:
             }
             for node in self.nodes
         ]
-        return f"{tabulate(rows, headers='keys')}\n{self.name} is up: {counts}"
+        return f"{text_table(rows)}\n{self.name} is up: {counts}"
 
     def _counts(self) -> dict[str, int]:
         return {

@@ -18,7 +18,7 @@ from ioncast.worth.queued_jobs import QueuedJob
 from ioncast.worth.replayed_machine import check_pool
 from ioncast.worth.sacct import COMMAND, read_extract
 from ioncast.worth.workload import workload
-from ioncast_base.command_options import Number, WholeNumber, database_option, warn
+from ioncast_base.command_options import Number, WholeNumber, database_option, formats, warn
 from ioncast_base.errors import InputError
 
 _JOBS, _LOAD = 10_000, 0.8
@@ -97,14 +97,7 @@ Policies, and the I/O nodes that a job gets:
 @click.option(
     "--output", metavar="FILE.html", type=click.Path(), help="Also write a report with plots."
 )
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
+@formats(*FORMATS, default="text", help_text="What to print.")
 @database_option
 @click.pass_context
 def scheduling(

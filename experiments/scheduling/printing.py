@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Literal, get_args
 
-from tabulate import tabulate
-
 from experiments.scheduling.comparison import PoliciesCompared
 from experiments.scheduling.measures import Measures
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import counted, in_digits
 
 Format = Literal["text", "csv", "json"]
@@ -26,7 +25,7 @@ def printed(compared: PoliciesCompared, output_format: Format) -> str:
     if output_format == "csv":
         return _csv(compared.measures)
     rows = table_rows(compared.measures)
-    return tabulate(rows, headers="keys", disable_numparse=True, stralign="right")
+    return text_table(rows, right=rows[0])
 
 
 def table_rows(measures: Sequence[Measures]) -> list[dict[str, str]]:

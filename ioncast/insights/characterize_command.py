@@ -13,7 +13,7 @@ from ioncast.insights.comparison.comparing import TOLERANCE
 from ioncast.insights.comparison.for_programs import beside_first, stream_csv, stream_json
 from ioncast.insights.facts.gathering import COUNTED_MODULES, facts_of
 from ioncast.insights.tables.characterising import Characterisation, characterised
-from ioncast_base.command_options import Number, complain, warn
+from ioncast_base.command_options import Number, complain, formats, warn
 from ioncast_base.visible_text import visible
 from summario.extraction_options import join_option
 from summario.phases.many import FromRun, find_runs, from_all
@@ -36,14 +36,7 @@ Examples:
 """
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", *_STREAMS]),
-    default="table",
-    show_default=True,
-    help="Print tables for people, CSV or JSON.",
-)
+@formats("table", *_STREAMS, help_text="Print tables for people, CSV or JSON.")
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
 @click.option("--per-file", is_flag=True, help="Also describe each file.")
 @click.option(

@@ -8,13 +8,13 @@ import os
 from dataclasses import asdict
 
 import click
-from tabulate import tabulate
 
 from benchdb.command_database import reading_database
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import system_names
 from ioncast.service.store.paused_systems import pause_decisions, pauses, resume_decisions
 from ioncast_base.command_options import CommandGroup, database_option, format_option
+from ioncast_base.text_tables import text_table
 
 
 @click.group(
@@ -97,7 +97,7 @@ def list_systems(output_format: str, location: str | None) -> None:
         }
         for row in rows
     ]
-    click.echo(tabulate(table, headers="keys", disable_numparse=True) or "no systems")
+    click.echo(text_table(table, optional=["by", "since"]) or "no systems")
 
 
 def _login_name() -> str:

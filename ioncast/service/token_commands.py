@@ -7,7 +7,6 @@ from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 
 import click
-from tabulate import tabulate
 
 from benchdb.command_database import reading_database
 from benchdb.store.database import opened_database, transaction
@@ -16,6 +15,7 @@ from ioncast.service.store.credentials import ROLES
 from ioncast.service.store.tokens import add_token, revoke_token, tokens
 from ioncast_base.command_options import CommandGroup, database_option, format_option
 from ioncast_base.errors import InputError
+from ioncast_base.text_tables import text_table
 from ioncast_base.times import parse_duration
 
 
@@ -73,7 +73,7 @@ def list_tokens(output_format: str, location: str | None) -> None:
         return
     names = {"created_at": "created", "revoked_at": "revoked", "expires_at": "expires"}
     table = [{names.get(name, name): value for name, value in row.items()} for row in rows]
-    click.echo(tabulate(table, headers="keys") or "no tokens")
+    click.echo(text_table(table) or "no tokens")
 
 
 @token.command("revoke", epilog="\b\nExample:\n  ioncast token revoke slurm")

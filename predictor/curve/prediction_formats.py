@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from tabulate import tabulate
-
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import counted, size
 from predictor.curve.decision import decision_record
 from predictor.curve.own_run import own_run_record
@@ -50,7 +49,9 @@ def to_text(prediction: Prediction, emphasised: Callable[[str], str] = str) -> s
         for point in prediction.curve
     ]
     blocks = [
-        tabulate(rows, headers="keys", disable_numparse=True) for rows in (matches, points) if rows
+        text_table(rows, optional=["size", "type", "distance"])
+        for rows in (matches, points)
+        if rows
     ]
     best, decision = prediction.best, prediction.decision
     nodes = prediction.nodes

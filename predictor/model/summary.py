@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
-from tabulate import tabulate
 
 from benchdb.store.fitted_models import StoredModel, state_of
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import counted, in_digits, size
 from predictor.matching.nearest import SIZES
 from predictor.model.features import FLAGS
@@ -154,7 +154,7 @@ def _block(shown: Shown) -> str:
         lines.append(
             f"request sizes that were not measured: with a jump at {size(2**fitted.large_requests)}"
         )
-    return "\n".join([*lines, "", tabulate(_rows(fitted), headers="keys", disable_numparse=True)])
+    return "\n".join([*lines, "", text_table(_rows(fitted))])
 
 
 def _range(factors: Collection[float]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from tabulate import tabulate
 
 from ioncast_base.kinds import Kind
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import in_digits
 from predictor.curve.decision import TOLERANCE, fewest_near_best
 from predictor.validation.against_reruns import (
@@ -153,10 +154,7 @@ def to_json(results: Sequence[Validated]) -> dict[str, Any]:
 
 def to_text(results: Sequence[Validated]) -> str:
     """Show results to people."""
-    return "\n\n".join(
-        f"{title}:\n{tabulate(rows, headers='keys', disable_numparse=True)}"
-        for title, rows in _tables(results)
-    )
+    return "\n\n".join(f"{title}:\n{text_table(rows)}" for title, rows in _tables(results))
 
 
 def to_markdown(results: Sequence[Validated]) -> str:

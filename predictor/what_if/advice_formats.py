@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from tabulate import tabulate
-
+from ioncast_base.text_tables import text_table
 from ioncast_base.wording import counted
 from predictor.curve.decision import decision_record
 from predictor.curve.own_run import own_run_record
@@ -30,7 +29,7 @@ def to_text(advised: Advised, emphasised: Callable[[str], str] = str) -> str:
     """Show advice to people: today, a table of what is known, and the benchmarks that lack."""
     blocks = [today_in_words(advised.today)]
     if known := list(rows(advised)):
-        table = tabulate(known, headers="keys", disable_numparse=True)
+        table = text_table(known, optional=["MiB/s now", "I/O nodes", "rests on", "checks"])
         blocks += [table, "\n".join(LEGEND)]
     blocks.append(emphasised(conclusion(advised)))
     if lines := to_measure(advised):

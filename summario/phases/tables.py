@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, FILE_ACCESSES, FSYNCS, OPERATIONS, ORDERS, SPATIALITIES
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.sizes import integral
+from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import size
 from summario.phases import streamed
@@ -176,16 +177,12 @@ def to_text(phases: Iterable[Phase]) -> str:
     if not rows:
         return "no I/O phases"
     repeated = "\n".join(map(in_words, find_periods(phases)))
-    return "\n\n".join([aligned(rows), *([repeated] if repeated else [])])
-
-
-def aligned(rows: Sequence[Mapping[str, Any]], right: Collection[str] = ()) -> str:
-    """Write rows as a table for people; their keys are its head, `right` names right columns."""
-    # Its import takes longer than reading most logs, which CSV and JSON need not wait for.
-    from tabulate import tabulate  # noqa: PLC0415
-
-    sides = ["right" if name in right else "left" for name in rows[0]]
-    return tabulate(rows, headers="keys", disable_numparse=True, colalign=sides)
+    return "\n\n".join(
+        [
+            text_table(rows, optional=["requests", "api", "end s", "ranks"]),
+            *([repeated] if repeated else []),
+        ]
+    )
 
 
 def _seconds(time: float | None) -> str:

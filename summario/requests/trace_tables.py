@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import size
 from summario.phases import streamed
-from summario.phases.tables import aligned
 from summario.requests.of_log import TracePhaseOfLog
 from summario.requests.trace_phases import RankSums
 
@@ -69,7 +69,11 @@ def to_text(phases: Iterable[TracePhaseOfLog]) -> str:
         for index, found in enumerate(phases)
         for record in [to_record(found)]
     ]
-    return aligned(rows) if rows else "no trace phases"
+    return (
+        text_table(rows, optional=["api", "requests", "fastest rank", "apart s"])
+        if rows
+        else "no trace phases"
+    )
 
 
 def _some(ranks: list[int]) -> str:

@@ -62,6 +62,21 @@ def test_a_terminal_shows_the_next_step_and_a_pipe_does_not() -> None:
     assert COLOUR not in result.stdout
 
 
+def test_a_table_fits_a_terminal_and_a_pipe_gets_all_its_columns() -> None:
+    def widest(said: str) -> int:
+        rows = [line for line in said.splitlines() if line[:1].isdigit() or "  --" in line]
+        return max(map(len, rows))
+
+    log = LOG.with_name("multiphase-ionodes4.darshan")
+    _, said = on_a_terminal("phases", log, COLUMNS="80", NO_COLOR="1")
+    assert widest(said) <= 80
+    assert "(--wide also shows: api, end s, ranks)" in said
+    everything = piped("phases", log).stdout
+    assert widest(everything) > 80
+    _, wide = on_a_terminal("phases", "--wide", log, COLUMNS="80", NO_COLOR="1")
+    assert wide.replace("\r", "").startswith(everything)
+
+
 def test_help_and_failures_have_no_next_step() -> None:
     for args in (("phases", "--help"), ("--version",), ("phases", "gone.darshan")):
         assert "ioncast: next:" not in on_a_terminal(*args)[1]

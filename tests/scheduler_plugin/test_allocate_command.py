@@ -75,12 +75,12 @@ def divided(document: Any, *options: str, pool: int = 8) -> dict[str, int | None
 
 def test_the_table_has_a_row_for_each_job_and_one_for_all() -> None:
     assert printed(JOBS, pool=6).splitlines() == [
-        "job    nodes    weight    I/O nodes    MiB/s    of own best",
-        "-----  -------  --------  -----------  -------  -------------",
-        "4711   8        1         0            45.0     68.2%",
-        "4712   2        1         2            80.0     47.1%",
-        "4690   4        1         4            ?",
-        "all    14                 6 of 6       125.0    57.6%",
+        "job   nodes  weight  I/O nodes  MiB/s  of own best",
+        "----  -----  ------  ---------  -----  -----------",
+        "4711  8      1       0          45.0   68.2%",
+        "4712  2      1       2          80.0   47.1%",
+        "4690  4      1       4          ?",
+        "all   14             6 of 6     125.0  57.6%",
     ]
 
 

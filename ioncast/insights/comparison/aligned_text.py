@@ -15,15 +15,19 @@ from ioncast.insights.comparison.in_words import (
 from ioncast.insights.comparison.job_rows import job_rows
 from ioncast.insights.comparison.shown import NOTHING, Texts, file_rows, overview_rows, shown_rows
 from ioncast.insights.tables.characterising import Characterisation
+from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
-from summario.phases.tables import aligned
 
 # More columns do not fit on a terminal.
 MOST_SIDE_BY_SIDE = 6
 MOST_FILES = 20
 # All other columns are numbers.
 _TEXTS = ("log", "layer", "characteristic", "of", "note", "file", "access")
+
+# Columns that a narrow terminal lacks.
+_OPTIONAL = ("access", "processes", "size", "its time", "slowest rank", "of", "note")
+_OF_LAYERS = (" reads", " writes", "O time")
 
 
 def to_text(runs: Sequence[Characterisation], tolerance: float) -> str:
@@ -107,4 +111,8 @@ def filled(rows: Sequence[Texts]) -> list[Texts]:
 
 def _table(rows: Sequence[Texts]) -> str:
     rows = filled(rows)
-    return aligned(rows, right=[name for name in rows[0] if name not in _TEXTS])
+    return text_table(
+        rows,
+        right=[name for name in rows[0] if name not in _TEXTS],
+        optional=[*(name for name in rows[0] if name.endswith(_OF_LAYERS)), *_OPTIONAL],
+    )

@@ -10,9 +10,9 @@ from typing import Any
 
 from ioncast.insights.facts.values import share
 from ioncast.insights.findings.text import Record, percent
+from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted, in_digits
-from summario.phases.tables import aligned
 
 MOST_RUNS = 20
 COLUMNS = (
@@ -142,7 +142,7 @@ def summary_text(seen: RunsSeen) -> str:
         for row in seen.most_frequent
     ]
     numbers = ("core-hours", "of the run", "runs", "major", "minor")
-    parts = [head, f"Most core-hours at stake:\n{aligned(worst, numbers)}"]
+    parts = [head, f"Most core-hours at stake:\n{text_table(worst, right=numbers)}"]
     if causes:
-        parts.append(f"Most frequent causes, major or minor:\n{aligned(causes, numbers)}")
+        parts.append(f"Most frequent causes, major or minor:\n{text_table(causes, right=numbers)}")
     return "\n\n".join(parts)

@@ -68,7 +68,7 @@ def test_a_low_fidelity_widens_the_interval_and_is_shown(filled: str) -> None:
         assert wide["p90"] / wide["p10"] > narrow["p90"] / narrow["p10"]
         assert wide["median"] == pytest.approx(narrow["median"], rel=0.1)
     table = predicted(filled)
-    assert "fidelity    benchmark" in table.stdout
+    assert "fidelity  benchmark" in table.stdout
     assert "the run of its IOR line has a fidelity of 0.50" in table.stderr
 
 
