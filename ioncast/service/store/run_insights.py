@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select
 
-from ioncast.service.store.runs import digest_of_logs
-from ioncast.service.store.tables import insights, runs
+from ioncast.service.store.runs import NEWEST_RUN, digest_of_logs
+from ioncast.service.store.tables import applications, insights, runs
 from ioncast_base.errors import InputError
 from ioncast_base.times import now
 
@@ -22,6 +22,15 @@ _OF_RUN = (
     select(insights)
     .join(runs, insights.c.run_id == runs.c.id)
     .where(runs.c.id == bindparam("run"), insights.c.sha256 == runs.c.sha256)
+)
+_NEWEST_RUNS = (
+    select(
+        *(runs.c.application_id, runs.c.name, runs.c.tasks, runs.c.nodes, runs.c.bandwidth_mib_s),
+        *(insights.c.version, insights.c.checks),
+    )
+    .join_from(applications, runs, runs.c.id == NEWEST_RUN)
+    .outerjoin(insights, and_(insights.c.run_id == runs.c.id, insights.c.sha256 == runs.c.sha256))
+    .where(applications.c.id.in_(bindparam("ids", expanding=True)))
 )
 _SHA256_OF_RUN = select(runs.c.sha256).where(runs.c.id == bindparam("run"))
 _FORGET = delete(insights).where(insights.c.run_id == bindparam("run"))
@@ -52,6 +61,29 @@ class Insights:
     made_at: str
     characterisation: dict[str, Any]
     checks: dict[str, Any]
+
+
+class NewestRun(NamedTuple):
+    """The newest run of an application, without its phases; `version` and `checks` if stored."""
+
+    name: str | None
+    tasks: int
+    nodes: int | None
+    bandwidth_mib_s: float | None
+    version: int | None
+    checks: dict[str, Any] | None
+
+
+def newest_runs(connection: Connection, application_ids: Sequence[int]) -> dict[int, NewestRun]:
+    """Read the newest run of each application with the results of its checks."""
+    rows = connection.execute(_NEWEST_RUNS, {"ids": list(application_ids)}).mappings()
+    return {
+        row["application_id"]: NewestRun(
+            *(row["name"], row["tasks"], row["nodes"], row["bandwidth_mib_s"], row["version"]),
+            None if row["checks"] is None else json.loads(row["checks"]),
+        )
+        for row in rows
+    }
 
 
 def store_insights(

@@ -176,6 +176,15 @@ _RUNS = (
     .join(systems, applications.c.system_id == systems.c.id)
 )
 _NEWEST = RUN_TIME.desc(), runs.c.id.desc()
+# Of the row of `applications` in the statement around it.
+NEWEST_RUN = (
+    select(runs.c.id)
+    .where(runs.c.application_id == applications.c.id)
+    .order_by(*_NEWEST)
+    .limit(1)
+    .correlate(applications)
+    .scalar_subquery()
+)
 _NEWEST_FIRST = _RUNS.order_by(*_NEWEST).limit(bindparam("most"))
 _RECENT = (
     select(runs.c.id, runs.c.io_nodes, RUN_TIME.label("time"))

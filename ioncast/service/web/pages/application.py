@@ -12,7 +12,7 @@ from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.context import service
 from ioncast.service.decide.questions import Question
 from ioncast.service.decide.replying import find
-from ioncast.service.store.applications import ApplicationSummary, application
+from ioncast.service.store.applications import Application, ApplicationSummary, application
 from ioncast.service.store.decisions import DecisionRow, decisions
 from ioncast.service.store.outcomes import JoinedOutcome, newest_outcomes_of
 from ioncast.service.store.run_insights import Insights
@@ -135,10 +135,14 @@ def _much_faster(run: StoredRun, runs: Sequence[StoredRun], shown: RunShown) -> 
 
 def prepared_answer(run: StoredRun) -> dict[str, Any]:
     """Find the answer to a scheduler's question for a job like a run."""
-    of = run.application
+    return answer_to(run.application, run.name, run.nodes, run.tasks)
+
+
+def answer_to(of: Application, name: str | None, nodes: int | None, tasks: int) -> dict[str, Any]:
+    """Find the answer to a scheduler's question for a job of an application."""
     # Stored values may be larger than a question allows, so they are not checked.
     question = Question.model_construct(
-        system=of.system, user=of.user, name=run.name, nodes=run.nodes, tasks=run.tasks
+        system=of.system, user=of.user, name=name, nodes=nodes, tasks=tasks
     )
     record: dict[str, Any] = json.loads(find(service(), question, [of.executable]).body)
     return record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,6 +10,7 @@ from flask import request, url_for
 
 from benchdb.store.database import transaction
 from benchdb.store.systems import system_names
+from ioncast.insights.findings.text import stake_in_words
 from ioncast.service.context import service
 from ioncast.service.store.applications import (
     SORTS,
@@ -20,7 +21,12 @@ from ioncast.service.store.applications import (
     applications,
     count_applications,
 )
+from ioncast.service.store.run_insights import NewestRun, newest_runs
 from ioncast.service.web.http.lists import neighbours
+from ioncast.service.web.pages.application import answer_to
+from ioncast.service.web.pages.prediction_view import answer_curve, curve_of_answer
+from ioncast.service.web.sandbox.insight_documents import VERSION
+from ioncast.show.small_curve import IN_A_ROW, SmallCurve
 from ioncast_base.limits import LARGEST_ID
 
 _ROWS = 50
@@ -47,6 +53,29 @@ class Heading:
 
 
 @dataclass(frozen=True)
+class ApplicationRow:
+    """An application with its newest run and the answer for the next one.
+
+    Attributes
+    ----------
+    io_share : float or None
+        The share of I/O in the run time; None if it is not known.
+    cause, stake : str
+        The largest cause of slow I/O, and the time that it can cost; both empty without one.
+    io_nodes : int or None
+        The number of I/O nodes for the next run; None without a prepared answer.
+    """
+
+    summary: ApplicationSummary
+    bandwidth_mib_s: float | None
+    io_share: float | None
+    cause: str
+    stake: str
+    io_nodes: int | None
+    curve: SmallCurve | None
+
+
+@dataclass(frozen=True)
 class ApplicationList:
     """A page of the list.
 
@@ -63,7 +92,7 @@ class ApplicationList:
         page.
     """
 
-    found: list[ApplicationSummary]
+    found: list[ApplicationRow]
     total: int
     first: int
     last: int
@@ -92,10 +121,11 @@ def read_list() -> ApplicationList:
     with transaction(service().database) as connection:
         total = count_applications(connection, **chosen)
         found = applications(connection, **chosen, sort=by, order=way, offset=offset, limit=_ROWS)
+        newest = newest_runs(connection, [summary.application.id for summary in found])
         systems = system_names(connection)
     kept = {**chosen, "sort": sort, "order": order}
     return ApplicationList(
-        found=found,
+        found=[_row(summary, newest.get(summary.application.id)) for summary in found],
         total=total,
         first=min(offset, total) + 1,
         last=offset + len(found),
@@ -106,6 +136,31 @@ def read_list() -> ApplicationList:
         links=_links(offset, total, kept),
         systems=systems,
     )
+
+
+def _row(summary: ApplicationSummary, run: NewestRun | None) -> ApplicationRow:
+    if run is None:
+        return ApplicationRow(summary, None, None, "", "", None, None)
+    checks = run.checks if run.version == VERSION else None
+    share = None if checks is None else checks["verdict"]["io_share_of_run"]
+    worst = _worst(checks["causes"]) if checks is not None else None
+    answer = answer_to(summary.application, run.name, run.nodes, run.tasks)
+    curve = curve_of_answer(answer)
+    return ApplicationRow(
+        summary=summary,
+        bandwidth_mib_s=run.bandwidth_mib_s,
+        io_share=share,
+        cause=worst["cause"] if worst else "",
+        stake=stake_in_words(worst) if worst else "",
+        io_nodes=answer["io_nodes"] if curve else None,
+        curve=answer_curve(curve, answer["io_nodes"], IN_A_ROW) if curve else None,
+    )
+
+
+def _worst(causes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The cause with most time at stake, unless next to none is."""
+    known = [cause for cause in causes if cause["importance"] in {"major", "minor"}]
+    return max(known, key=lambda cause: cause["seconds_at_stake"] or 0.0, default=None)
 
 
 def _chosen(name: str, known: tuple[str, ...]) -> str | None:

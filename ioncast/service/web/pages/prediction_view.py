@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.web.pages.figures import answer_figure, curve_figure, timeline_figure
-from ioncast.show.small_curve import IN_A_CARD, Interval, SmallCurve, small_curve
+from ioncast.show.small_curve import IN_A_CARD, Interval, Size, SmallCurve, small_curve
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
@@ -236,10 +236,13 @@ def _answer(
         confidence="" if confidence is None or not curve else _confidence(confidence),
         said=tuple(said),
         why=tuple(why),
-        curve=small_curve(
-            {n: Interval(*band) for n, band in expected.items()}, decided, "Decision", IN_A_CARD
-        ),
+        curve=answer_curve(curve, decided, IN_A_CARD),
     )
+
+
+def answer_curve(curve: _Curve, decided: int | None, size: Size) -> SmallCurve:
+    """Draw the curve of an answer with its decision."""
+    return small_curve({n: Interval(*band) for n, *band in curve}, decided, "Decision", size)
 
 
 def _confidence(probability: float) -> str:

@@ -322,6 +322,37 @@ class TestApplications:
         for program in ("hacc_io_write_posix_fpp", "ior", "phaseapp"):
             assert f"{program} demo testbed 3 " in told
 
+    def test_tells_bandwidth_share_of_io_and_largest_cause_of_each_newest_run(
+        self, filled: FlaskClient
+    ) -> None:
+        text = page(filled, "/applications")
+        for program in ("hacc_io", "ior", "phaseapp"):
+            number, run = application_of(filled, program)
+            [log] = [log for log in (TESTBED / "logs").iterdir() if str(job_of(log)) == run.job_id]
+            [checked] = ioncast("check", log, "--format", "json")
+            row = text[text.index(f'href="/applications/{number}"') :].partition("</tr>")[0]
+            told = words(row)
+            assert run.bandwidth_mib_s is not None
+            share = f"{checked['verdict']['io_share_of_run']:.0%}"
+            assert f" UTC {in_digits(run.bandwidth_mib_s)} {share} " in told
+            harmful = [each for each in checked["causes"] if each["importance"] == "major"]
+            seconds = max((each["seconds_at_stake"] for each in harmful), default=None)
+            assert (f"at most {in_digits(seconds)} s" in told) if seconds else "at most" not in told
+            answer = filled.get(
+                "/v1/decisions",
+                query_string={
+                    "system": SYSTEM,
+                    "user": run.application.user,
+                    "name": run.name,
+                    "executable": run.application.executable,
+                    "tasks": run.tasks,
+                    "nodes": run.nodes,
+                },
+            ).json
+            assert answer is not None
+            assert told.endswith(in_words(answer["io_nodes"]))
+            assert f"Decision: {in_words(answer['io_nodes'])}." in row
+
     @pytest.mark.parametrize(
         ("search", "programs"),
         [
