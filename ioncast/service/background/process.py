@@ -84,7 +84,7 @@ class Keeper:
             "decisions wait for the database": DecisionStep(
                 self._database, spool_folder(settings.state), wanted, self._answers.pend
             ),
-            "summaries are not made": SummaryStep(self._database, self._file, progress),
+            "summaries are not made": SummaryStep(settings, self._database, self._file, progress),
             "expired data are not deleted": ExpiryStep(settings, self._database),
             "files of killed workers are not removed": UploadStep(),
             "decisions are not recorded": self._state_folder,

@@ -26,7 +26,9 @@ from ioncast.service.monitoring.decision_errors import (
     errors_so_far,
     errors_to_json,
 )
+from ioncast.service.monitoring.gain import gains, gains_to_json
 from ioncast.service.monitoring.monthly_errors import monthly_errors
+from ioncast.service.settings import Settings
 from ioncast.service.store.deleting_runs import last_deleted
 from ioncast.service.store.outcomes import newest_ids, newest_outcomes
 from ioncast.service.store.revisions import newest
@@ -42,10 +44,12 @@ _MOST_NAMED = 10
 class SummaryStep:
     """Writes summaries into the state file, once a minute if anything changed."""
 
-    def __init__(self, database: Engine, file: StateFile, progress: KeeperProgress) -> None:
+    def __init__(
+        self, settings: Settings, database: Engine, file: StateFile, progress: KeeperProgress
+    ) -> None:
         self._database = database
         self._file = file
-        self._outcomes = _Outcomes()
+        self._outcomes = _Outcomes(settings)
         self._coverage = _Coverage(progress)
         self._summed_up_at_s = -math.inf
         file.when_opened(self._begin)
@@ -97,7 +101,8 @@ class SummaryStep:
 class _Outcomes:
     """Errors of predictions and drift, made again when outcomes come or go."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         # The newest change of an outcome, the last deleted run, the newest outcomes, and the
         # changes of systems.
         self._judged: tuple[object, ...] | None = None
@@ -119,6 +124,7 @@ class _Outcomes:
         return {
             "validation": errors_to_json(errors),
             "months": monthly_errors((*errors.judged, *errors.before_change)),
+            "gains": gains_to_json(gains(rows, self._settings.default_of)),
             "drift": drift_to_json(drift(rows)),
             "shifts": shifts_to_json(common_shifts(rows)),
         }

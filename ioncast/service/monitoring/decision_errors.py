@@ -129,7 +129,7 @@ def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
 
     The last `COUNTED` outcomes of each system count, unless their system has changed since.
     """
-    newest = _counted(rows)
+    newest = newest_of_systems(rows)
     known = [row for row in newest if not row.is_before_change]
     judged = judge(known)
     off = [each for each in judged if each.error is not None]
@@ -149,9 +149,9 @@ def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
 
 def judge(rows: Sequence[JoinedOutcome]) -> list[Judged]:
     """Compare each decision with its outcome; outcomes without a decision count for the regrets."""
-    measured = _measured(rows)
+    measured = measured_bandwidths(rows)
     return [
-        _judge(row, row.decision, measured.get(_like(row), {}))
+        _judge(row, row.decision, measured.get(like(row), {}))
         for row in rows
         if row.decision is not None
     ]
@@ -166,7 +166,7 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
     there is a false alarm.
     """
     series: dict[tuple[str, str | None], list[tuple[JoinedOutcome, Expected]]] = defaultdict(list)
-    for row in _counted(rows):
+    for row in newest_of_systems(rows):
         expected = prediction_of(row)
         if expected:
             for pattern in (None, row.pattern or UNKNOWN):
@@ -218,7 +218,8 @@ def drift_to_json(found: Iterable[Drift]) -> list[dict[str, Any]]:
     return [asdict(each) for each in found]
 
 
-def _counted(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
+def newest_of_systems(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
+    """Keep the last `COUNTED` outcomes of each system, in their order."""
     numbers: Counter[str] = Counter()
     newest_first = []
     for row in reversed(list(rows)):
@@ -231,17 +232,17 @@ def _counted(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
 _Like = tuple[int | None, int | None]
 
 
-def _like(row: JoinedOutcome) -> _Like:
+def like(row: JoinedOutcome) -> _Like:
     """The application and the number of processes: bandwidths of the same ones are comparable."""
     return None if row.application is None else row.application.id, row.tasks
 
 
-def _measured(rows: Iterable[JoinedOutcome]) -> dict[_Like, dict[int, list[float]]]:
+def measured_bandwidths(rows: Iterable[JoinedOutcome]) -> dict[_Like, dict[int, list[float]]]:
     """Collect the bandwidths of each application and size by number of I/O nodes."""
     found: dict[_Like, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if None not in _like(row) and not _is_implausible(row):
-            found[_like(row)][row.outcome.io_nodes].append(row.outcome.bandwidth_mib_s)
+        if None not in like(row) and not _is_implausible(row):
+            found[like(row)][row.outcome.io_nodes].append(row.outcome.bandwidth_mib_s)
     return found
 
 

@@ -16,6 +16,7 @@ from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
 from predictor.curve.composing import MIB, Bandwidth, Point, observed_mib_s
 from predictor.model.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
+from predictor.validation.against_reruns import Expected
 from summario.phases.periods import Period, find_periods
 from summario.phases.periods import in_words as periodic
 from summario.phases.tables import from_record
@@ -42,19 +43,11 @@ _MATCHES = {
 }
 
 
-class RunShown(NamedTuple):
+class RunBandwidth(NamedTuple):
     """The bandwidth of a run, and whether it is too high to be true."""
 
     mib_s: float
     is_implausible: bool
-
-
-class Expected(NamedTuple):
-    """An expected bandwidth with its interval, in MiB/s."""
-
-    mean: float
-    p10: float
-    p90: float
 
 
 @dataclass(frozen=True)
@@ -64,7 +57,7 @@ class CurveRow:
     io_nodes: int
     expected: Expected | None
     alone: Point | None
-    runs_mib_s: tuple[RunShown, ...]
+    runs_mib_s: tuple[RunBandwidth, ...]
     is_decision: bool
 
 
@@ -275,7 +268,9 @@ def prediction_shown(
                 n,
                 expected.get(n),
                 points.get(n),
-                tuple(RunShown(v, is_implausible_beside(v, n, curve)) for v in measured.get(n, ())),
+                tuple(
+                    RunBandwidth(v, is_implausible_beside(v, n, curve)) for v in measured.get(n, ())
+                ),
                 n == decided,
             )
             for n in sorted({*expected, *points, *measured})

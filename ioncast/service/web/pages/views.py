@@ -116,6 +116,7 @@ def overview() -> Response:
         known=glance(_errors_by_system(), _counted("drift", [])),
         coverage=_coverage(systems),
         entries=len(of.prepared.entries),
+        gains=_counted("gains", []),
         shifts=_counted("shifts", []),
         without_basis=without_basis,
         untried=[each for each in untried if each[1]],
