@@ -196,7 +196,7 @@ def check(
         _print_stream(found, output_format)
     if page is not None and seen.records:
         # Its import takes as long as checking a small log.
-        from ioncast.insights.findings.findings_page import write_findings  # noqa: PLC0415
+        from ioncast.show.findings_page import write_findings  # noqa: PLC0415
 
         write_findings(page, seen.records)
     sys.exit(seen.exit_code(_FAILING.get(fail_on or "", ())))

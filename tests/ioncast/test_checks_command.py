@@ -238,8 +238,8 @@ def test_the_page_begins_sentences_with_capitals_and_names_each_reason_once(
 ) -> None:
     run_ioncast("check", log, "--html", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "<p>All 9 writes through MPI-IO block until their data are taken.</p>" in page
-    assert "<li>D03, I05: the log has no trace (DXT)</li>" in page
+    assert "All 9 writes through MPI-IO block until their data are taken.</p>" in page
+    assert "<dt>D03, I05</dt><dd>The log has no trace (DXT).</dd>" in page
 
 
 @pytest.mark.parametrize("output_format", ["table", "json", "csv", "sarif"])

@@ -20,7 +20,7 @@ from ioncast.service.monitoring.decision_errors import (
     errors_so_far,
 )
 from ioncast.service.store.outcomes import JoinedOutcome
-from ioncast.service.web.pages.figures import (
+from ioncast.show.figures import (
     Ratio,
     errors_figure,
     named_errors_figure,

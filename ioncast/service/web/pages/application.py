@@ -19,12 +19,12 @@ from ioncast.service.store.run_insights import Insights
 from ioncast.service.store.runs import StoredRun, run_of, runs_of
 from ioncast.service.web.http.problems import words_of
 from ioncast.service.web.http.uploads import place
-from ioncast.service.web.pages.figures import runs_figure
-from ioncast.service.web.pages.prediction_view import Measured, curve_of_answer
-from ioncast.service.web.pages.run_view import RunShown, run_shown
 from ioncast.service.web.results.advised import advice_on
-from ioncast.service.web.sandbox.insight_documents import current_insights
+from ioncast.service.web.sandbox.insight_documents import current_insights, with_advice
 from ioncast.service.web.sandbox.tasks import predict_job
+from ioncast.show.figures import runs_figure
+from ioncast.show.prediction import Measured, curve_of_answer
+from ioncast.show.run import RunShown, run_shown
 from ioncast_base.errors import IoncastError
 from predictor.curve.asking import PredictionRequest
 from predictor.curve.prediction import DecisionRules
@@ -108,7 +108,8 @@ def _shown(run: StoredRun, stored: Insights | None, measured: Measured) -> RunSh
         advice = advice_on(list(run.phases), checks, _question(run))
     insights: dict[str, Any] | str = _NO_INSIGHTS
     if stored is not None:
-        insights = {"characterisation": stored.characterisation, "checks": stored.checks}
+        checked = with_advice(stored.checks)
+        insights = {"characterisation": stored.characterisation, "checks": checked}
     answer = prepared_answer(run)
     return run_shown(
         *(prediction, advice, insights, run.phases, measured, run.io_nodes),

@@ -24,8 +24,8 @@ from ioncast.service.store.applications import (
 from ioncast.service.store.run_insights import NewestRun, newest_runs
 from ioncast.service.web.http.lists import neighbours
 from ioncast.service.web.pages.application import answer_to
-from ioncast.service.web.pages.prediction_view import answer_curve, curve_of_answer
 from ioncast.service.web.sandbox.insight_documents import VERSION
+from ioncast.show.prediction import answer_curve, curve_of_answer
 from ioncast.show.small_curve import IN_A_ROW, SmallCurve
 from ioncast_base.limits import LARGEST_ID
 

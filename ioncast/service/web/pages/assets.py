@@ -12,16 +12,17 @@ from pathlib import Path
 
 from flask import Blueprint, Response, abort, request, url_for
 
+from ioncast.show.rendering import STATIC
+
 assets = Blueprint("assets", __name__)
 
-_STATIC = Path(__file__).parent / "static"
 _SCRIPT, _STYLE, _SVG = "text/javascript", "text/css", "image/svg+xml"
 _FOREVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
 
 
 def _ours(name: str) -> Callable[[], Path]:
-    return lambda: _STATIC / name
+    return lambda: STATIC / name
 
 
 def _plotly() -> Path:

@@ -18,15 +18,15 @@ from ioncast.service.store.applications import Application
 from ioncast.service.store.run_insights import Insights
 from ioncast.service.store.runs import StoredRun, run_of
 from ioncast.service.web.pages.application import prepared_answer
-from ioncast.service.web.pages.figures import bandwidths_figure, timelines_figure
-from ioncast.service.web.pages.insights_view import (
+from ioncast.service.web.sandbox.insight_documents import current_insights, with_advice
+from ioncast.show.figures import bandwidths_figure, timelines_figure
+from ioncast.show.insights import (
     FindingShown,
     InsightsShown,
     finding_shown,
     insights_shown,
 )
-from ioncast.service.web.pages.prediction_view import PhaseRow, curve_of_answer, longest, phase_rows
-from ioncast.service.web.sandbox.insight_documents import current_insights, with_advice
+from ioncast.show.prediction import PhaseRow, curve_of_answer, longest, phase_rows
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, in_digits, in_words, listed, size

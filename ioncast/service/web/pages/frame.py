@@ -6,15 +6,13 @@ import json
 import re
 import time
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from flask import Blueprint, Flask, Response, redirect, render_template, request, url_for
-from markupsafe import Markup, escape
+from jinja2 import FileSystemLoader
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
-from ioncast.insights.comparison.shown import Marked
 from ioncast.service.context import service
 from ioncast.service.store.decisions import DecisionRow
 from ioncast.service.web.http import problems
@@ -25,10 +23,8 @@ from ioncast.service.web.http.access import (
     without_session,
 )
 from ioncast.service.web.pages.assets import asset_url
+from ioncast.show.rendering import TEMPLATES, prepare
 from ioncast_base.errors import DatabaseError, IoncastError
-from ioncast_base.files import program_of
-from ioncast_base.times import instant
-from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
 from predictor.model.plausible import is_implausible_beside
 
 _HTML = "text/html"
@@ -36,7 +32,6 @@ _HTML = "text/html"
 _MACHINE = ("application/problem+json", "application/json")
 _INTERFACE = "/v1/"
 _UNAUTHORISED, _NOT_FOUND = 401, 404
-_TICKED = re.compile(r"`([^`]+)`")
 # An address on this service: browsers read // and /\ as the address of another site.
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20]*")
 
@@ -157,25 +152,9 @@ def _as_page(document: BaseResponse) -> BaseResponse:
 
 
 def _add_filters(app: Flask) -> None:
-    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    app.jinja_env.filters.update(
-        bandwidth=bandwidth,
-        bytes=size,
-        counted=counted,
-        digits=in_digits,
-        io_nodes=in_words,
-        percent=_percent,
-        when=_when,
-        seconds=_seconds,
-        thousands=_thousands,
-        code=_code,
-        lower_first=lambda text: text[:1].lower() + text[1:],
-        upper_first=lambda text: text[:1].upper() + text[1:],
-        program=program_of,
-        by_reason=_by_reason,
-        sentence=sentence,
-    )
-    app.jinja_env.tests["marked"] = lambda text: isinstance(text, Marked)
+    app.jinja_loader = FileSystemLoader(TEMPLATES)
+    prepare(app.jinja_env)
+    app.jinja_env.filters["by_reason"] = _by_reason
     app.jinja_env.globals.update(
         is_implausible=is_implausible_beside,
         asset_url=asset_url,
@@ -219,31 +198,3 @@ def _by_reason(rows: Iterable[DecisionRow]) -> list[list[DecisionRow]]:
         program = row.system, row.application_id, row.user, row.executable or row.name
         groups.setdefault((*program, row.io_nodes, row.source, row.why), []).append(row)
     return list(groups.values())
-
-
-def _percent(value: float, digits: int = 0) -> str:
-    return f"{value:.{digits}%}"
-
-
-def _code(text: str) -> Markup:
-    """Mark the parts of a text between backticks as code."""
-    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.2f}"
-
-
-def _thousands(number: int) -> str:
-    return f"{number:,}"
-
-
-def _when(text: str | datetime | None) -> Markup:
-    """A time as HTML, readable for people and programs."""
-    moment = instant(text) if isinstance(text, str) else text
-    if moment is None:
-        return Markup('<span class="muted">unknown</span>')
-    shown = moment.strftime("%Y-%m-%d %H:%M")
-    return Markup('<time class="nowrap" datetime="{}">{} UTC</time>').format(
-        moment.isoformat(), shown
-    )

@@ -10,8 +10,10 @@ from ioncast.service.context import service
 from ioncast.service.store.kept_results import MOST_DOCUMENT_BYTES
 from ioncast.service.web.http.access import limit_client, reject_other_origins
 from ioncast.service.web.pages.frame import page
-from ioncast.service.web.pages.run_view import result_shown
 from ioncast.service.web.results import keeping
+from ioncast.service.web.results.result import UploadResult
+from ioncast.service.web.sandbox.insight_documents import with_advice
+from ioncast.show.run import RunShown, run_shown
 
 # Base64 makes a document longer by a third even if it cannot be compressed.
 _MOST_FORM_BYTES = 2 * MOST_DOCUMENT_BYTES
@@ -49,3 +51,16 @@ def delete_kept(secret: str) -> Response:
     limit_client(service(), request)
     keeping.forget(secret)
     return page("kept_deleted.html")
+
+
+def result_shown(result: UploadResult) -> RunShown:
+    """Arrange the result of an upload."""
+    run = None if isinstance(result.prediction, str) else result.prediction["earlier_run"]
+    measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}
+    insights = result.insights
+    if not isinstance(insights, str):
+        insights = {**insights, "checks": with_advice(insights["checks"])}
+    return run_shown(
+        *(result.prediction, result.advice, insights, result.phases),
+        *(measured, result.asked["ran_with"]),
+    )

@@ -60,12 +60,12 @@ from ioncast.service.web.pages.accuracy_view import (
 from ioncast.service.web.pages.application import read_application
 from ioncast.service.web.pages.application_list import read_list
 from ioncast.service.web.pages.compared_runs import NAMES, read_comparison
-from ioncast.service.web.pages.figures import decisions_figure, repetitions_figure
 from ioncast.service.web.pages.frame import local, page, problem_of
+from ioncast.service.web.pages.kept import result_shown
 from ioncast.service.web.pages.reference import described
-from ioncast.service.web.pages.run_view import result_shown
 from ioncast.service.web.results.keeping import offer_to_keep
 from ioncast.service.web.results.result import UploadForm, result_of_uploads
+from ioncast.show.figures import decisions_figure, repetitions_figure
 from ioncast.show.small_curve import IN_A_ROW, Interval, SmallCurve, small_curve
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words

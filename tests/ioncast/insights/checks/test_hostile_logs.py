@@ -17,11 +17,11 @@ from ioncast.insights.checks.record import to_record
 from ioncast.insights.checks.registry import own_checks, run_checks
 from ioncast.insights.checks.values import MOST_FILES, MOST_RANKS, Case, Thresholds
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
-from ioncast.insights.findings.findings_page import write_findings
 from ioncast.insights.findings.rows import to_rows
 from ioncast.insights.findings.sarif import to_sarif
 from ioncast.insights.findings.text import to_text
 from ioncast.insights.findings.worst_runs import RunsSeen, summary_text, to_summary
+from ioncast.show.findings_page import write_findings
 from ioncast_base.errors import IoncastError
 from summario.reading.layouts import layout_of, newest_version
 from summario.reading.log import read_log

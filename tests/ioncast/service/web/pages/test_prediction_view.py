@@ -9,9 +9,10 @@ import pytest
 from ioncast.service.monitoring.decision_errors import Judged
 from ioncast.service.web.http.access import Role
 from ioncast.service.web.pages.accuracy_view import ratios
-from ioncast.service.web.pages.figures import timeline_figure
-from ioncast.service.web.pages.frame import _code, local
-from ioncast.service.web.pages.prediction_view import (
+from ioncast.service.web.pages.frame import local
+from ioncast.service.web.pages.reference import described
+from ioncast.show.figures import timeline_figure
+from ioncast.show.prediction import (
     answer_of_prediction,
     answer_shown,
     phase_rows,
@@ -20,7 +21,7 @@ from ioncast.service.web.pages.prediction_view import (
     prediction_shown,
     said_of,
 )
-from ioncast.service.web.pages.reference import described
+from ioncast.show.rendering import code
 from predictor.validation.against_reruns import Expected
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
@@ -295,7 +296,7 @@ def test_drift_is_drawn_as_ratios_with_a_moving_average_of_their_logarithms() ->
 
 
 def test_code_in_a_description_is_marked_and_the_rest_is_text() -> None:
-    assert _code("send `<b>` & <i>") == "send <code>&lt;b&gt;</code> &amp; &lt;i&gt;"
+    assert code("send `<b>` & <i>") == "send <code>&lt;b&gt;</code> &amp; &lt;i&gt;"
 
 
 def test_a_local_address_is_kept() -> None:

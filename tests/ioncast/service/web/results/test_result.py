@@ -14,7 +14,7 @@ from ioncast.service.settings import Settings
 from ioncast.service.web.app import create_app
 from ioncast.service.web.http.uploads import limit_in_seconds
 from ioncast.service.web.pages.frame import page
-from ioncast.service.web.pages.run_view import result_shown
+from ioncast.service.web.pages.kept import result_shown
 from ioncast.service.web.results import advised
 from ioncast.service.web.results.result import (
     UploadForm,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ioncast.service.web.pages.causes_view import CausesShown, causes_shown
-from ioncast.service.web.pages.insights_view import InsightsShown, insights_shown
-from ioncast.service.web.pages.prediction_view import (
+from ioncast.show.causes import CausesShown, causes_shown
+from ioncast.show.insights import InsightsShown, insights_shown
+from ioncast.show.prediction import (
     AnswerShown,
     Measured,
     PhasesShown,
@@ -19,7 +19,6 @@ from ioncast.service.web.pages.prediction_view import (
     phases_shown,
     prediction_shown,
 )
-from ioncast.service.web.results.result import UploadResult
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,8 @@ def run_shown(
     Parameters
     ----------
     prediction, advice, insights : mapping or str
-        As in `UploadResult`; a text says why they are missing.
+        As `ioncast predict` and `advise` print them as JSON, and `characterisation` and `checks` as
+        the service stores them; a text says why they are missing.
     measured : mapping of int to sequence of float
         The bandwidths of runs with as many processes, in MiB/s by number of I/O nodes.
     ran_with : int or None
@@ -80,16 +80,6 @@ def run_shown(
         insights=shown,
         prediction=None if predicted is None else prediction_shown(predicted, measured, answer),
         phases=phases_shown(phases if predicted is None else phases_of_prediction(predicted)),
-    )
-
-
-def result_shown(result: UploadResult) -> RunShown:
-    """Arrange the result of an upload."""
-    run = None if isinstance(result.prediction, str) else result.prediction["earlier_run"]
-    measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}
-    return run_shown(
-        *(result.prediction, result.advice, result.insights, result.phases),
-        *(measured, result.asked["ran_with"]),
     )
 
 

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 from ioncast.insights.checks.values import IMPORTANCES
 from ioncast.insights.figures.laid_out import Figure
 from ioncast.insights.findings.text import stake_in_words, verdict_in_words
-from ioncast.service.web.pages.figures import gain_figure
-from ioncast.service.web.pages.insights_view import FindingShown, finding_shown
-from ioncast.service.web.pages.prediction_view import point_of
-from ioncast.service.web.pages.ranked_causes import Cause, ranked
-from ioncast.service.web.sandbox.insight_documents import with_advice
+from ioncast.show.figures import gain_figure
+from ioncast.show.insights import FindingShown, finding_shown
+from ioncast.show.prediction import point_of
+from ioncast.show.ranked_causes import Cause, ranked
 from ioncast_base.wording import counted, in_digits
 from predictor.curve.composing import Bandwidth, Point
 from predictor.what_if.advice_words import name_of_today
@@ -129,11 +128,10 @@ class CausesShown:
 
 
 def causes_shown(checks: Mapping[str, Any] | None, advice: Mapping[str, Any] | str) -> CausesShown:
-    """Arrange the findings of a run and the advice on it."""
+    """Arrange the findings of a run, as `ioncast check --format json` has them, and its advice."""
     known: Mapping[str, Any] = {"advice": []} if isinstance(advice, str) else advice
     nothing: dict[str, Any] = {"findings": [], "causes": [], "verdict": None}
-    checked = nothing if checks is None else with_advice(checks)
-    causes, others = ranked(checked, known["advice"])
+    causes, others = ranked(nothing if checks is None else checks, known["advice"])
     causes = [_without_losses(cause, causes) for cause in causes]
     verdict = "" if checks is None else f"{verdict_in_words(checks['verdict'])} {_beside(known)}"
     return CausesShown(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ioncast.service.web.pages.causes_view import CauseShown, CausesShown, causes_shown
-from ioncast.service.web.pages.ranked_causes import Cause, ranked
+from ioncast.show.causes import CauseShown, CausesShown, causes_shown
+from ioncast.show.ranked_causes import Cause, ranked
 
 CURVE = {0: 30.0, 4: 60.0, 8: 50.0}
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from ioncast.insights.checks.registry import all_advice
-from ioncast.service.web.pages.insights_view import (
+from ioncast.service.web.sandbox.insight_documents import with_advice
+from ioncast.show.insights import (
     FindingShown,
     InsightsShown,
     finding_shown,
     insights_shown,
 )
-from ioncast.service.web.sandbox.insight_documents import with_advice
 
 MANY_FILES = [
     {"path": f"/data/{n}", "layer": "MPIIO", "read_seconds": 1, "slowest_rank": None}

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from ioncast.insights.figures.laid_out import Figure
-from ioncast.service.web.pages.figures import answer_figure, curve_figure, timeline_figure
+from ioncast.show.figures import answer_figure, curve_figure, timeline_figure
 from ioncast.show.small_curve import IN_A_CARD, Interval, Size, SmallCurve, small_curve
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import kind_of_record
