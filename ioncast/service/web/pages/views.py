@@ -35,6 +35,7 @@ from ioncast.service.monitoring.monthly_errors import monthly_errors
 from ioncast.service.store.applications import applications as stored_applications
 from ioncast.service.store.credentials import digest
 from ioncast.service.store.decisions import decisions, decisions_per_hour
+from ioncast.service.store.last_signs import last_signs
 from ioncast.service.store.outcomes import newest_outcomes, systems_with_outcomes
 from ioncast.service.web.api.benchmarks import untried_of
 from ioncast.service.web.api.jobs import explained_job
@@ -77,7 +78,8 @@ page_frame.register(pages, _PUBLIC)
 kept.register(pages)
 
 _DECISIONS, _CONFIGURATIONS = 8, 25
-_DAYS = timedelta(days=3)
+# The time ranges of the overview, in days; the first one is shown if none is chosen.
+_RANGES = (3, 1, 7, 30)
 
 _LABELS = {
     "system": "System",
@@ -93,8 +95,12 @@ def overview() -> Response:
     """Show the newest decisions and their errors."""
     now = datetime.now(timezone.utc)
     of = service()
+    asked = request.args.get("days", type=int)
+    days = asked if asked in _RANGES else _RANGES[0]
+    since = now - timedelta(days=days)
     with transaction(of.database) as connection:
-        counts = decisions_per_hour(connection, now - _DAYS)
+        counts = decisions_per_hour(connection, since)
+        signs = last_signs(connection)
         newest = decisions(connection, limit=_DECISIONS)
         systems = system_names(connection)
         untried = [(name, *untried_of(connection, name)) for name in systems]
@@ -106,10 +112,12 @@ def overview() -> Response:
         ]
     return page(
         "overview.html",
-        figure=decisions_figure(counts, now - _DAYS, now) if counts else None,
+        figure=decisions_figure(counts, since, now) if counts else None,
         by_source=_by_source(counts),
         per_day=_per_day(counts),
-        days=_DAYS.days,
+        days=days,
+        ranges=sorted(_RANGES),
+        signs=signs,
         newest=newest,
         systems=systems,
         has_runs=has_runs,

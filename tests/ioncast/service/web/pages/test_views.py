@@ -34,11 +34,12 @@ from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import cli
 from ioncast.service.background.process import Keeper
 from ioncast.service.context import Service
+from ioncast.service.monitoring.gain import gains
 from ioncast.service.running.demo_data import NODES, SYSTEM
 from ioncast.service.settings import Settings
 from ioncast.service.store.applications import applications
 from ioncast.service.store.credentials import digest
-from ioncast.service.store.decisions import DecisionRow, store_decisions
+from ioncast.service.store.decisions import DecisionRow, decisions, store_decisions
 from ioncast.service.store.outcomes import joined_outcomes, store_outcome
 from ioncast.service.store.runs import NewRun, StoredRun, runs_of, store_run
 from ioncast.service.store.tokens import add_token, revoke_token
@@ -251,6 +252,44 @@ class TestOverview:
         # The decisions of all reruns are spread over 14 days; the page shows three of them.
         expected = 3 / 14 * len(rows_of("applications.csv"))
         assert sum(trace(figure, "history")["y"]) == pytest.approx(expected, abs=1)
+
+    @pytest.mark.parametrize(("query", "days"), [("1", 1), ("7", 7), ("5", 3), ("x", 3)])
+    def test_counts_decisions_in_the_chosen_time_range(
+        self, filled: FlaskClient, query: str, days: int
+    ) -> None:
+        text = page(filled, f"/?days={query}")
+        expected = days / 14 * len(rows_of("applications.csv"))
+        drawn = trace(figures(text)["decisions"], "history")["y"]
+        assert sum(drawn) == pytest.approx(expected, abs=1)
+        [chosen] = re.findall(r'aria-current="true">(\d+ days?)</a>', text)
+        assert chosen == f"{days} day{'s' if days > 1 else ''}"
+
+    def test_tells_the_last_signs_of_plugin_and_collector(self, filled: FlaskClient) -> None:
+        service: Service = filled.application.extensions["ioncast"]
+        with transaction(service.database) as connection:
+            [newest] = decisions(connection, limit=1)
+            logs = [
+                run.stored_at
+                for each in applications(connection)
+                for run in runs_of(connection, each.application.id)
+            ]
+            reported = [each.outcome.reported_at for each in joined_outcomes(connection)]
+        text = page(filled, "/")
+        signs = text[text.index('id="signs-title"') :].partition("</dl>")[0]
+        times = [newest.asked_at, max(logs), max(reported)]
+        assert re.findall(r'datetime="([^"]*)"', signs) == times
+
+    def test_tells_the_gain_over_the_default(self, filled: FlaskClient) -> None:
+        service: Service = filled.application.extensions["ioncast"]
+        with transaction(service.database) as connection:
+            rows = joined_outcomes(connection)
+        [gain] = gains(rows, lambda _: None)
+        told = words(page(filled, "/"))
+        said = (
+            f"testbed {gain.ratio - 1:+.0%} {gain.p10 - 1:+.0%} to {gain.p90 - 1:+.0%}"
+            f" direct access {gain.jobs} , {gain.measured} measured 3"
+        )
+        assert said.replace(" ,", ",") in told.replace(" ,", ",")
 
     def test_shows_the_errors_of_predictions(self, filled: FlaskClient) -> None:
         service: Service = filled.application.extensions["ioncast"]
