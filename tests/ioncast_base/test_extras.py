@@ -74,7 +74,7 @@ def test_the_core_reads_checks_matches_and_predicts(absent: str, tmp_path: Path)
     benchmarks = TESTBED / "benchmarks.csv"
     for args in (
         ("phases", LOG),
-        ("check", LOG),
+        ("check", LOG, "--html", tmp_path / "page.html"),
         ("characterize", LOG),
         ("match", LOG, "--nodes", "8"),
         ("bench", "import", benchmarks, "--system", "here", "--tasks", "16", "--db", database),
