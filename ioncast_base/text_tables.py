@@ -27,7 +27,7 @@ def text_table(
     Parameters
     ----------
     rows : sequence of mapping
-        The cells by the name of their column.
+        The cells by the name of their column, which other rows may lack.
     right : collection of str
         Columns that are aligned to the right.
     optional : sequence of str
@@ -37,7 +37,7 @@ def text_table(
     whole : str
         A column that is never wrapped, such as a command to paste.
     missing : str
-        The text of a cell that is None.
+        The text of a cell that is None, or that its row lacks.
 
     Examples
     --------
@@ -48,11 +48,13 @@ def text_table(
     10     64 MiB
     """
     width = _width()
-    kept = list(rows[0]) if rows else []
+    kept = list(dict.fromkeys(name for row in rows for name in row))
     limits: dict[str, int] = {}
 
     def table() -> str:
-        return _table([{name: row[name] for name in kept} for row in rows], right, missing, limits)
+        return _table(
+            [{name: row.get(name) for name in kept} for row in rows], right, missing, limits
+        )
 
     made = table()
     left_out: list[str] = []
@@ -62,7 +64,7 @@ def text_table(
             left_out.insert(0, name)
             made = table()
     widths = {
-        name: max(len(name), *(len(str(row[name])) for row in rows))
+        name: max(len(name), *(len(str(row.get(name))) for row in rows))
         for name in kept
         if name != whole
     }

@@ -34,6 +34,15 @@ def test_a_pipe_gets_all_columns_in_one_line_each() -> None:
     ]
 
 
+def test_rows_may_lack_columns_of_others() -> None:
+    assert text_table([{"id": 1, "0": "5"}, {"id": 2, "4": "7"}], missing="-").splitlines() == [
+        "id  0  4",
+        "--  -  -",
+        "1   5  -",
+        "2   -  7",
+    ]
+
+
 def test_the_last_optional_columns_go_first(terminal: pytest.MonkeyPatch) -> None:
     terminal.setenv("COLUMNS", "109")
     head, *_, note = text_table(ROWS, optional=["kind", "requests"]).splitlines()
