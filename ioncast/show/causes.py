@@ -114,15 +114,16 @@ class CausesShown:
     problem : str or None
         The reason why no gain is known, as a clause.
     causes : tuple of CauseShown
-        The causes, as `ranked` sorts them; the first `worst` of them are the largest that could
-        save time, those whose advice makes the run slower come last.
+        The causes, as `ranked` sorts them; those whose advice makes the run slower come last.
+    largest : tuple of CauseShown
+        The first of them that could save time, at most three.
     """
 
     verdict: str
     conclusion: str
     problem: str | None
     causes: tuple[CauseShown, ...]
-    worst: int
+    largest: tuple[CauseShown, ...]
     negligible: tuple[CauseShown, ...]
     others: tuple[FindingShown, ...]
 
@@ -134,14 +135,14 @@ def causes_shown(checks: Mapping[str, Any] | None, advice: Mapping[str, Any] | s
     causes, others = ranked(nothing if checks is None else checks, known["advice"])
     causes = [_without_losses(cause, causes) for cause in causes]
     verdict = "" if checks is None else f"{verdict_in_words(checks['verdict'])} {_beside(known)}"
+    largest = [cause for cause in causes if not (cause.is_negligible or cause.is_slower)]
+    shown = tuple(_cause(cause, known) for cause in causes if not cause.is_negligible)
     return CausesShown(
         verdict=verdict.strip(),
         conclusion=_conclusion(causes),
         problem=advice if isinstance(advice, str) else None,
-        causes=tuple(_cause(cause, known) for cause in causes if not cause.is_negligible),
-        worst=min(
-            sum(not (cause.is_negligible or cause.is_slower) for cause in causes), _MOST_AT_A_GLANCE
-        ),
+        causes=shown,
+        largest=shown[: min(len(largest), _MOST_AT_A_GLANCE)],
         negligible=tuple(_cause(cause, known) for cause in causes if cause.is_negligible),
         others=tuple(map(finding_shown, others)),
     )

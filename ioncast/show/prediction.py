@@ -126,7 +126,7 @@ class AnswerShown:
     Attributes
     ----------
     confidence : str
-        A sentence about the probability that the decision is good; empty if it is not known.
+        A sentence with the confidence of the decision; empty if it is not known.
     said : tuple of str
         Sentences that compare the prediction with the run, and the decision with other numbers.
     why : tuple of str
@@ -239,7 +239,10 @@ def answer_curve(curve: _Curve, decided: int | None, size: Size) -> SmallCurve:
 
 
 def _confidence(probability: float) -> str:
-    return f"The probability that it gets at least 90 % of the best bandwidth is {probability:.0%}."
+    return (
+        f"Confidence: {probability:.0%}, the probability that the run does the same I/O and gets at"
+        " least 90% of the best bandwidth."
+    )
 
 
 def prediction_shown(
@@ -249,12 +252,12 @@ def prediction_shown(
     alone, best = curve_of_prediction(record), record["best"]["io_nodes"]
     decided = record["decision"]["io_nodes"] if answer is None else answer["io_nodes"]
     points = {point.io_nodes: point for point in map(point_of, record["curve"])}
-    curve = (curve_of_answer(answer) if answer is not None else ()) or alone
+    answered = [] if answer is None else curve_of_answer(answer)
+    curve = answered or alone
     expected = {n: Expected(*band) for n, *band in curve}
-    has_answer = curve is not alone
     plausible, _ = _parted(measured, curve)
     figure = None
-    if has_answer:
+    if answered:
         figure = answer_figure(expected, decision=decided, measured=plausible)
     elif points:
         drawn = list(points.values())
@@ -275,7 +278,7 @@ def prediction_shown(
             )
             for n in sorted({*expected, *points, *measured})
         ),
-        has_answer=has_answer,
+        has_answer=bool(answered),
         matched=tuple(_matched_rows(record["phases"], record["decision"]["io_nodes"])),
         points=alone,
     )
