@@ -151,7 +151,7 @@ def judge(rows: Sequence[JoinedOutcome]) -> list[Judged]:
     """Compare each decision with its outcome; outcomes without a decision count for the regrets."""
     measured = measured_bandwidths(rows)
     return [
-        _judge(row, row.decision, measured.get(like(row), {}))
+        _judge(row, row.decision, measured.get(application_and_size(row), {}))
         for row in rows
         if row.decision is not None
     ]
@@ -232,7 +232,7 @@ def newest_of_systems(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
 _Like = tuple[int | None, int | None]
 
 
-def like(row: JoinedOutcome) -> _Like:
+def application_and_size(row: JoinedOutcome) -> _Like:
     """The application and the number of processes: bandwidths of the same ones are comparable."""
     return None if row.application is None else row.application.id, row.tasks
 
@@ -241,8 +241,10 @@ def measured_bandwidths(rows: Iterable[JoinedOutcome]) -> dict[_Like, dict[int, 
     """Collect the bandwidths of each application and size by number of I/O nodes."""
     found: dict[_Like, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if None not in like(row) and not _is_implausible(row):
-            found[like(row)][row.outcome.io_nodes].append(row.outcome.bandwidth_mib_s)
+        if None not in application_and_size(row) and not _is_implausible(row):
+            found[application_and_size(row)][row.outcome.io_nodes].append(
+                row.outcome.bandwidth_mib_s
+            )
     return found
 
 

@@ -6,10 +6,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Any
 
-from ioncast.service.monitoring.decision_errors import like, measured_bandwidths, newest_of_systems
+from scipy.special import stdtrit
+
+from ioncast.service.monitoring.decision_errors import (
+    application_and_size,
+    measured_bandwidths,
+    newest_of_systems,
+)
 from ioncast.service.store.outcomes import JoinedOutcome
 from predictor.model.plausible import is_implausible_beside
 
@@ -56,7 +62,7 @@ def gains(
         if application is None or row.decision is None or row.decision.source == "default":
             continue
         default = default_of(system) or 0
-        runs = bandwidths.get(like(row), {}).get(default)
+        runs = bandwidths.get(application_and_size(row), {}).get(default)
         logarithm = _logarithm(row, default, runs)
         if logarithm is not None:
             logarithms[system][application.id].append(logarithm)
@@ -82,20 +88,17 @@ def _logarithm(row: JoinedOutcome, default: int, runs: Sequence[float] | None) -
     if io_nodes == default:
         return 0.0
     predicted = {n: mean for n, mean, _, _ in curve}
-    without_mib_s = fmean(runs) if runs else predicted.get(default)
+    without_mib_s = geometric_mean(runs) if runs else predicted.get(default)
     return math.log(got_mib_s / without_mib_s) if without_mib_s else None
 
 
 def _gain(system: str, default: int, clusters: Sequence[Sequence[float]], measured: int) -> Gain:
-    # Its import takes a second, and only the keeper computes gains.
-    from scipy.stats import t  # noqa: PLC0415
-
     jobs = sum(map(len, clusters))
     mean = sum(map(sum, clusters)) / jobs
     between = sum((sum(cluster) - len(cluster) * mean) ** 2 for cluster in clusters)
     number = len(clusters)
     deviation = math.sqrt(between * number / (number - 1)) / jobs
-    half = float(t.ppf(0.9, number - 1)) * deviation
+    half = float(stdtrit(number - 1, 0.9)) * deviation
     return Gain(
         *(system, default, jobs, measured, number),
         *(math.exp(mean), math.exp(mean - half), math.exp(mean + half)),

@@ -76,6 +76,19 @@ def test_the_gain_of_two_applications_is_as_by_hand() -> None:
     )
 
 
+def test_runs_with_the_default_that_scatter_are_no_gain() -> None:
+    """Of numbers that scatter alike, the arithmetic mean is larger than the geometric one."""
+    curve = {0: 60.0, 4: 100.0}
+    rows = [
+        job(mib_s, io_nodes, curve, number)
+        for number in (1, 2)
+        for io_nodes in (0, 4)
+        for mib_s in (40.0, 90.0)
+    ]
+    [found] = gains(rows, direct)
+    assert found.ratio == pytest.approx(1.0)
+
+
 def test_jobs_that_tell_nothing_do_not_count() -> None:
     curve = {0: 50.0, 4: 90.0}
     rows = [job(100, 4, curve, number) for number in (1, 2)]
