@@ -78,8 +78,8 @@ page_frame.register(pages, _PUBLIC)
 kept.register(pages)
 
 _DECISIONS, _CONFIGURATIONS = 8, 25
-# The time ranges of the overview, in days; the first one is shown if none is chosen.
-_RANGES = (3, 1, 7, 30)
+# Days that the overview can show, and those that it shows if none are chosen.
+_RANGES, _USUAL_RANGE = (1, 3, 7, 30), 3
 
 _LABELS = {
     "system": "System",
@@ -96,7 +96,7 @@ def overview() -> Response:
     now = datetime.now(timezone.utc)
     of = service()
     asked = request.args.get("days", type=int)
-    days = asked if asked in _RANGES else _RANGES[0]
+    days = asked if asked in _RANGES else _USUAL_RANGE
     since = now - timedelta(days=days)
     with transaction(of.database) as connection:
         counts = decisions_per_hour(connection, since)
@@ -116,7 +116,7 @@ def overview() -> Response:
         by_source=_by_source(counts),
         per_day=_per_day(counts),
         days=days,
-        ranges=sorted(_RANGES),
+        ranges=_RANGES,
         signs=signs,
         newest=newest,
         systems=systems,
