@@ -25,8 +25,8 @@ from ioncast_base.command_options import (
     CommandGroup,
     WholeNumber,
     database_option,
-    format_option,
     system_option,
+    table_format_option,
 )
 from ioncast_base.errors import UnknownNameError
 from ioncast_base.limits import LARGEST_ID
@@ -50,7 +50,7 @@ bench.add_command(import_files)
 
 @bench.command("list", epilog="\b\nExample:\n  ioncast bench list --system mysite --format json")
 @system_option
-@format_option
+@table_format_option
 @database_option
 def list_curves(system: str | None, output_format: str, location: str | None) -> None:
     """List the measured configurations and their repetitions by number of I/O nodes."""
@@ -71,7 +71,7 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
 @bench.command("show", epilog="\b\nExample:\n  ioncast bench show 3 --system mysite")
 @click.argument("configuration", metavar="ID", type=WholeNumber(1, LARGEST_ID))
 @system_option
-@format_option
+@table_format_option
 @database_option
 def show(configuration: int, system: str | None, output_format: str, location: str | None) -> None:
     """Show the curves of configuration ID (from `ioncast bench list`)."""

@@ -10,7 +10,7 @@ import click
 from benchdb.command_database import reading_database
 from benchdb.measurements.coverage import STALE_AFTER_DAYS, coverage
 from benchdb.measurements.measurement_formats import coverage_to_json, coverage_to_text
-from ioncast_base.command_options import database_option, format_option, system_option
+from ioncast_base.command_options import database_option, system_option, table_format_option
 from ioncast_base.times import parse_duration
 
 
@@ -30,7 +30,7 @@ Examples:
     metavar="TIME",
     help="A cell is stale if its newest repetition is older than TIME, such as 90d or 12h.",
 )
-@format_option
+@table_format_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also draw a heat map.")
 @database_option
 def coverage_command(

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from experiments.datasets import shipped
-from ioncast_base.command_options import format_option
+from ioncast_base.command_options import table_format_option
 
 
 @click.command(
@@ -32,7 +32,7 @@ Examples:
     is_flag=True,
     help="Publish the new tables; other *.csv files in DIR/tables are removed.",
 )
-@format_option
+@table_format_option
 def check(folders: tuple[Path, ...], write: bool, output_format: str) -> None:
     """Make the tables of data sets again, and compare them with the published tables.
 

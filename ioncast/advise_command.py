@@ -11,8 +11,8 @@ from ioncast.checks_command import settings_option, thresholds_of
 from ioncast_base.command_options import (
     database_option,
     emphasised,
-    format_option,
     in_colour,
+    table_format_option,
     warn,
 )
 from ioncast_base.errors import InputError
@@ -66,7 +66,7 @@ Examples:
 @one_run_option
 @extraction_options
 @settings_option
-@format_option
+@table_format_option
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
 @database_option
 def advise(

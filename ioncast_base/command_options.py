@@ -37,9 +37,9 @@ wide_option = click.option(
 
 
 def formats(
-    *choices: str, help_text: str, default: str = "table"
+    *choices: str, help_text: str, default: str = "table", has_tables: bool = True
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--format`, whose value is the parameter `output_format`, and `--wide` to a command."""
+    """Add `--format`, the parameter `output_format`, and `--wide` for tables, to a command."""
     option = click.option(
         "--format",
         "output_format",
@@ -48,10 +48,17 @@ def formats(
         show_default=True,
         help=help_text,
     )
-    return lambda command: option(wide_option(command))
+    return lambda command: option(wide_option(command) if has_tables else command)
 
 
-format_option = formats("table", "json", help_text="Print a table for people or JSON for programs.")
+format_option = formats(
+    *("table", "json"),
+    help_text="Print a text for people or JSON for programs.",
+    has_tables=False,
+)
+table_format_option = formats(
+    "table", "json", help_text="Print a table for people or JSON for programs."
+)
 report_format_option = formats(
     *("table", "markdown", "json"),
     help_text="Print tables for people, the same in Markdown, or JSON for programs.",

@@ -20,8 +20,8 @@ from benchdb.store.database import (
 from ioncast_base.command_options import (
     database_option,
     emphasised,
-    format_option,
     in_colour,
+    table_format_option,
     warn,
 )
 from ioncast_base.errors import InputError
@@ -70,7 +70,7 @@ Examples:
 @nodes_option
 @one_run_option
 @extraction_options
-@format_option
+@table_format_option
 @verify_options
 def match(
     sources: tuple[str, ...],
@@ -190,7 +190,7 @@ Examples:
 @one_run_option
 @extraction_options
 @click.option("--explain", "explained", is_flag=True, help="Also print the reasons, in words.")
-@format_option
+@table_format_option
 @click.option("--plot", metavar="FILE.html", type=click.Path(), help="Also draw the curve.")
 @database_option
 def predict_command(

@@ -12,7 +12,7 @@ import click
 from benchdb.campaigns.commands import engine_option, platform_option, show_left_out
 from benchdb.campaigns.platform_file import read_platform
 from benchdb.campaigns.prerequisites import find_engine
-from ioncast_base.command_options import WholeNumber, database_option, format_option, warn
+from ioncast_base.command_options import WholeNumber, database_option, table_format_option, warn
 from ioncast_base.errors import InputError, as_option
 from ioncast_base.times import parse_duration
 from ior_configs import IorConfig
@@ -69,7 +69,7 @@ Examples:
 )
 @engine_option
 @extraction_options
-@format_option
+@table_format_option
 @database_option
 def plan(
     source: str | None,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ioncast_base.command_options import emphasised, format_option, in_colour
+from ioncast_base.command_options import emphasised, in_colour, table_format_option
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.text_tables import text_table
 from ioncast_base.times import instant
@@ -44,7 +44,7 @@ Examples:
     metavar="URL|unix:/PATH",
     help="Where the service is. If its reading is closed, put a token into IONCAST_TOKEN.",
 )
-@format_option
+@table_format_option
 def why(job_id: str, system: str | None, address: str, output_format: str) -> None:
     """Say why a job got its number of I/O nodes, and what bandwidth it got.
 

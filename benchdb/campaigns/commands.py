@@ -41,6 +41,7 @@ from ioncast_base.command_options import (
     complain,
     database_option,
     format_option,
+    table_format_option,
     warn,
 )
 from ioncast_base.errors import InputError
@@ -189,7 +190,7 @@ Examples:
 """,
 )
 @_directory
-@format_option
+@table_format_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also draw the curves.")
 def report(directory: Path, output_format: str, html: str | None) -> None:
     """Show the measurements of the campaign in DIR so far: a curve for each configuration."""

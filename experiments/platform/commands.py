@@ -10,7 +10,7 @@ from experiments.platform.description import BUNDLED, check_name, read_descripti
 from experiments.platform.emulator import chosen_name, down, find, up
 from experiments.platform.ranks import run_ranks
 from experiments.platform.status import status_of
-from ioncast_base.command_options import CommandGroup, WholeNumber, format_option
+from ioncast_base.command_options import CommandGroup, WholeNumber, table_format_option
 
 
 @click.group(
@@ -78,7 +78,7 @@ Examples:
 """,
 )
 @click.argument("name", required=False)
-@format_option
+@table_format_option
 def status_command(name: str | None, output_format: str) -> None:
     """Show which nodes of a platform work, or what is left of one that is not up.
 

@@ -13,7 +13,7 @@ from benchdb.command_database import reading_database
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import system_names
 from ioncast.service.store.paused_systems import pause_decisions, pauses, resume_decisions
-from ioncast_base.command_options import CommandGroup, database_option, format_option
+from ioncast_base.command_options import CommandGroup, database_option, table_format_option
 from ioncast_base.text_tables import text_table
 
 
@@ -73,7 +73,7 @@ def resume(system: str, location: str | None) -> None:
 
 
 @decisions.command("list", epilog="\b\nExample:\n  ioncast decisions list --format json")
-@format_option
+@table_format_option
 @database_option
 def list_systems(output_format: str, location: str | None) -> None:
     """List all systems, and who paused their decisions since when."""

@@ -13,7 +13,7 @@ from benchdb.store.database import opened_database, transaction
 from benchdb.store.writes import tell_syslog
 from ioncast.service.store.credentials import ROLES
 from ioncast.service.store.tokens import add_token, revoke_token, tokens
-from ioncast_base.command_options import CommandGroup, database_option, format_option
+from ioncast_base.command_options import CommandGroup, database_option, table_format_option
 from ioncast_base.errors import InputError
 from ioncast_base.text_tables import text_table
 from ioncast_base.times import parse_duration
@@ -62,7 +62,7 @@ def add(name: str, role: str, expires: str | None, location: str | None) -> None
 
 
 @token.command("list", epilog="\b\nExample:\n  ioncast token list --format json")
-@format_option
+@table_format_option
 @database_option
 def list_tokens(output_format: str, location: str | None) -> None:
     """List names and roles of all tokens; the tokens themselves are not stored."""

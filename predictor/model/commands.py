@@ -10,7 +10,12 @@ from benchdb.command_database import reading_database
 from benchdb.store.database import reading
 from benchdb.store.fitted_models import stored_models
 from benchdb.store.systems import require_system
-from ioncast_base.command_options import CommandGroup, database_option, format_option, system_option
+from ioncast_base.command_options import (
+    CommandGroup,
+    database_option,
+    system_option,
+    table_format_option,
+)
 from predictor.commands import command_line
 from predictor.curve.asking import fit_anew
 from predictor.model.summary import summarise, to_json, to_text
@@ -66,7 +71,7 @@ Examples:
 """,
 )
 @system_option
-@format_option
+@table_format_option
 @database_option
 def show(system: str | None, output_format: str, location: str | None) -> None:
     """Show the stored models: their measurements, their errors, and how far they reach.

@@ -25,9 +25,9 @@ MOST_FILES = 20
 # All other columns are numbers.
 _TEXTS = ("log", "layer", "characteristic", "of", "note", "file", "access")
 
-# Columns that a narrow terminal lacks.
-_OPTIONAL = ("access", "processes", "size", "its time", "slowest rank", "of", "note")
-_OF_LAYERS = (" reads", " writes", "O time")
+# Columns that a narrow terminal lacks, the last ones first.
+_OPTIONAL_OF_RUN = ("of", "note")
+_OPTIONAL_OF_FILES = ("access", "processes", "size", "its time", "slowest rank")
 
 
 def to_text(runs: Sequence[Characterisation], tolerance: float) -> str:
@@ -36,7 +36,7 @@ def to_text(runs: Sequence[Characterisation], tolerance: float) -> str:
     files = (
         part
         for title, rows, more in files_of(runs, tolerance)
-        for part in (f"{title}\n{_table(rows) if rows else 'no file'}", more)
+        for part in (f"{title}\n{_table(rows, _OPTIONAL_OF_FILES) if rows else 'no file'}", more)
     )
     return "\n\n".join(part for part in (*parts, *files) if part)
 
@@ -61,13 +61,15 @@ def _side_by_side(runs: Sequence[Characterisation], tolerance: float) -> Iterato
     for table in compare(runs, tolerance):
         rows = list(shown_rows(table, names))
         if rows:
-            yield f"{table.title}\n{_table(rows)}"
+            yield f"{table.title}\n{_table(rows, _OPTIONAL_OF_RUN)}"
     missing = missing_texts(runs)
     yield "\n".join(["Not recorded", *(f"- {each}" for each in missing)]) if missing else ""
 
 
 def _overview(runs: Sequence[Characterisation]) -> Iterator[str]:
-    yield _table(list(overview_rows(runs)))
+    rows = list(overview_rows(runs))
+    # Log, processes, run time, files, and bytes are the first six columns.
+    yield _table(rows, list(rows[0])[6:])
     yield (
         f"More than {MOST_SIDE_BY_SIDE} runs have a line each. --format csv and --format json have"
         " all tables of each run."
@@ -109,10 +111,10 @@ def filled(rows: Sequence[Texts]) -> list[Texts]:
     return [{name: row[name] for name in heads} for row in rows]
 
 
-def _table(rows: Sequence[Texts]) -> str:
+def _table(rows: Sequence[Texts], optional: Sequence[str] = ()) -> str:
     rows = filled(rows)
     return text_table(
         rows,
         right=[name for name in rows[0] if name not in _TEXTS],
-        optional=[*(name for name in rows[0] if name.endswith(_OF_LAYERS)), *_OPTIONAL],
+        optional=optional,
     )
