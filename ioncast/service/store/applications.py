@@ -23,7 +23,7 @@ from sqlalchemy import (
 from benchdb.store.accepted_values import is_text
 from benchdb.store.schema import systems
 from ioncast.service.store.tables import applications as applications_table
-from ioncast.service.store.tables import decisions, runs
+from ioncast.service.store.tables import decisions, insights, runs
 from ioncast_base.errors import UnknownNameError
 from ioncast_base.files import program_of
 from ioncast_base.limits import LARGEST_ID
@@ -45,15 +45,19 @@ class ApplicationSummary:
     """An application with the size and the age of its history.
 
     `newest` is the start of the newest run, or the time when it was stored; ISO 8601 in UTC.
+    `io_seconds` is the time in I/O of all runs with insights, and `stake_seconds` the part of it
+    that is at stake.
     """
 
     application: Application
     runs: int
     newest: str
+    io_seconds: float
+    stake_seconds: float
 
 
 # The columns by which a list may be sorted. All but names begin with the largest.
-SortName = Literal["newest", "runs", "program", "user"]
+SortName = Literal["newest", "runs", "program", "user", "io_seconds", "stake_seconds"]
 OrderName = Literal["asc", "desc"]
 SORTS: tuple[SortName, ...] = get_args(SortName)
 USUAL_ORDERS: Mapping[SortName, OrderName] = {
@@ -61,6 +65,8 @@ USUAL_ORDERS: Mapping[SortName, OrderName] = {
     "runs": "desc",
     "program": "asc",
     "user": "asc",
+    "io_seconds": "desc",
+    "stake_seconds": "desc",
 }
 # The time that orders runs.
 RUN_TIME = func.coalesce(runs.c.started, runs.c.stored_at)
@@ -79,8 +85,10 @@ _FIND = select(applications_table.c.id).where(
     applications_table.c.user == bindparam("of_user"),
     applications_table.c.executable == bindparam("path"),
 )
+_TIMES = ("io_seconds", "stake_seconds")
+_HISTORY = ("runs", "newest", *_TIMES)
 _SUMMARIES = select(
-    *APPLICATION_COLUMNS, applications_table.c.runs, applications_table.c.newest
+    *APPLICATION_COLUMNS, *(applications_table.c[name] for name in _HISTORY)
 ).join_from(applications_table, systems)
 _SUMMARY = _SUMMARIES.where(applications_table.c.id == bindparam("id"))
 
@@ -201,6 +209,31 @@ def note_other_times(connection: Connection, application_id: int) -> None:
     )
 
 
+def note_new_times(
+    connection: Connection, application_id: int, io_seconds: float, stake_seconds: float
+) -> None:
+    """Add the times of new insights, less those of the older ones in whose place they are."""
+    table = applications_table.c
+    values = {
+        table.io_seconds: table.io_seconds + io_seconds,
+        table.stake_seconds: table.stake_seconds + stake_seconds,
+    }
+    connection.execute(update(applications_table).where(table.id == application_id).values(values))
+
+
+def note_lost_times(connection: Connection, application_id: int) -> None:
+    """Add up the times of an application's insights, after some were deleted."""
+    of_runs = (
+        select(*(func.coalesce(func.sum(insights.c[name]), 0.0) for name in _TIMES))
+        .join(runs, insights.c.run_id == runs.c.id)
+        .where(runs.c.application_id == application_id)
+    )
+    times = dict(zip(_TIMES, connection.execute(of_runs).one(), strict=True))
+    connection.execute(
+        update(applications_table).where(applications_table.c.id == application_id).values(times)
+    )
+
+
 def note_lost_runs(connection: Connection, application_id: int, number: int) -> None:
     """Count fewer runs of an application, after they were deleted; without runs delete it too.
 
@@ -211,6 +244,7 @@ def note_lost_runs(connection: Connection, application_id: int, number: int) -> 
     connection.execute(lost)
     if connection.scalar(select(applications_table.c.runs).where(of)):
         note_other_times(connection, application_id)
+        note_lost_times(connection, application_id)
         return
     theirs = update(decisions).where(decisions.c.application_id == application_id)
     connection.execute(theirs.values(application_id=None))
@@ -244,4 +278,4 @@ def checked_id(key: int, kind: str) -> int:
 
 
 def _summary(row: RowMapping) -> ApplicationSummary:
-    return ApplicationSummary(application_of_row(row), row["runs"], row["newest"])
+    return ApplicationSummary(application_of_row(row), *(row[name] for name in _HISTORY))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select
 
+from ioncast.service.store.applications import note_new_times
 from ioncast.service.store.runs import NEWEST_RUN, digest_of_logs
 from ioncast.service.store.tables import applications, insights, runs
 from ioncast_base.errors import InputError
@@ -33,19 +34,27 @@ _NEWEST_RUNS = (
     .where(applications.c.id.in_(bindparam("ids", expanding=True)))
 )
 _SHA256_OF_RUN = select(runs.c.sha256).where(runs.c.id == bindparam("run"))
-_FORGET = delete(insights).where(insights.c.run_id == bindparam("run"))
+_APPLICATION_OF_RUN = select(runs.c.application_id).where(runs.c.id == bindparam("run"))
+_FORGET = (
+    delete(insights)
+    .where(insights.c.run_id == bindparam("run"))
+    .returning(insights.c.io_seconds, insights.c.stake_seconds)
+)
 
 
 @dataclass(frozen=True)
 class NewInsights:
     """Insights to be stored: JSON objects, each of at most `MOST_DOCUMENT_BYTES`.
 
-    `version` is that of the program parts that made them.
+    `version` is that of the program parts that made them. The slowest process spent `io_seconds` in
+    I/O and metadata, of which `stake_seconds` are at stake.
     """
 
     version: int
     characterisation: str
     checks: str
+    io_seconds: float
+    stake_seconds: float
 
     def __post_init__(self) -> None:
         for name in ("characterisation", "checks"):
@@ -93,9 +102,13 @@ def store_insights(
     sha256 = digest_of_logs(logs)
     if connection.scalar(_SHA256_OF_RUN, {"run": run_id}) != sha256:
         return False
-    connection.execute(_FORGET, {"run": run_id})
+    older = connection.execute(_FORGET, {"run": run_id}).one_or_none() or (0.0, 0.0)
     values = {"run_id": run_id, "sha256": sha256, "made_at": now(), **vars(new)}
     connection.execute(insert(insights).values(values))
+    [application_id] = connection.scalars(_APPLICATION_OF_RUN, {"run": run_id})
+    note_new_times(
+        connection, application_id, new.io_seconds - older[0], new.stake_seconds - older[1]
+    )
     return True
 
 

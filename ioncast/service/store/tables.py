@@ -22,7 +22,8 @@ from benchdb.store.schema import metadata
 
 # An application is a program of a user. `program` is the executable without its folder, because job
 # scripts seldom name the folder. `runs` is the number of its runs, and `newest` the time of the
-# newest one, so that a list of applications reads no runs. Each order of the list has an index.
+# newest one, so that a list of applications reads no runs. `io_seconds` and `stake_seconds` are the
+# sums of those of its insights. Each order of the list has an index.
 applications = Table(
     "applications",
     metadata,
@@ -33,12 +34,16 @@ applications = Table(
     Column("user", String(100), nullable=False),
     Column("runs", Integer, nullable=False, server_default=text("0")),
     Column("newest", String(40)),
+    Column("io_seconds", Float, nullable=False, server_default=text("0")),
+    Column("stake_seconds", Float, nullable=False, server_default=text("0")),
     UniqueConstraint("system_id", "user", "executable"),
     Index(None, "system_id", "program"),
     Index(None, "newest", "id"),
     Index(None, "runs", "id"),
     Index(None, "program", "id"),
     Index(None, "user", "id"),
+    Index(None, "io_seconds", "id"),
+    Index(None, "stake_seconds", "id"),
 )
 
 # A run of an application, from its Darshan log. `phases` is JSON from `ioncast phases`, and
@@ -88,7 +93,8 @@ run_logs = Table(
 # Insights into a run, made from all its logs: the characterisation and the results of the checks,
 # both as JSON that only ioncast's service reads. `sha256` is that of the run's row when they were
 # made; it differs from that row as soon as more logs join the run, and then they no longer count.
-# `version` is that of the program parts that made them.
+# `version` is that of the program parts that made them. `io_seconds` is the time of the slowest
+# process in I/O and metadata, and `stake_seconds` the part of it that is at stake.
 insights = Table(
     "insights",
     metadata,
@@ -99,6 +105,8 @@ insights = Table(
     Column("made_at", String(40), nullable=False),
     Column("characterisation", Text, nullable=False),
     Column("checks", Text, nullable=False),
+    Column("io_seconds", Float, nullable=False),
+    Column("stake_seconds", Float, nullable=False),
 )
 
 # A decision is a question of a scheduler with its answer. It has no foreign keys, because its

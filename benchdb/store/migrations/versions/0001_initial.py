@@ -143,12 +143,16 @@ def _runs() -> None:
         sa.Column("user", sa.String(100), nullable=False),
         sa.Column("runs", sa.Integer, server_default=sa.text("0"), nullable=False),
         sa.Column("newest", sa.String(40)),
+        sa.Column("io_seconds", sa.Float, server_default=sa.text("0"), nullable=False),
+        sa.Column("stake_seconds", sa.Float, server_default=sa.text("0"), nullable=False),
         sa.ForeignKeyConstraint(["system_id"], ["systems.id"], name="fk_applications_system_id"),
         sa.PrimaryKeyConstraint("id", name="pk_applications"),
         sa.UniqueConstraint(
             "system_id", "user", "executable", name="uq_applications_system_id_user_executable"
         ),
     )
+    op.create_index("ix_applications_io_seconds_id", "applications", ["io_seconds", "id"])
+    op.create_index("ix_applications_stake_seconds_id", "applications", ["stake_seconds", "id"])
     op.create_index("ix_applications_newest_id", "applications", ["newest", "id"])
     op.create_index("ix_applications_program_id", "applications", ["program", "id"])
     op.create_index("ix_applications_runs_id", "applications", ["runs", "id"])
@@ -208,6 +212,8 @@ def _runs() -> None:
         sa.Column("made_at", sa.String(40), nullable=False),
         sa.Column("characterisation", sa.Text, nullable=False),
         sa.Column("checks", sa.Text, nullable=False),
+        sa.Column("io_seconds", sa.Float, nullable=False),
+        sa.Column("stake_seconds", sa.Float, nullable=False),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_insights_run_id"),
         sa.PrimaryKeyConstraint("id", name="pk_insights"),
         sa.UniqueConstraint("run_id", name="uq_insights_run_id"),

@@ -104,6 +104,10 @@ class ApplicationItem(BaseModel):
     user: str
     runs: int = Field(description="The number of runs in the history.")
     newest: str = Field(description="The time when the newest run started, or was stored.")
+    io_seconds: float = Field(
+        description="The time of the slowest process in I/O and metadata, of all runs together."
+    )
+    stake_seconds: float = Field(description="The part of this time that is at stake.")
 
 
 class ApplicationPage(Page[ApplicationItem]):
@@ -460,8 +464,7 @@ def get_decision(number: str) -> DecisionItem:
 
 
 def _application(summary: ApplicationSummary) -> ApplicationItem:
-    application = summary.application
-    return ApplicationItem(**asdict(application), runs=summary.runs, newest=summary.newest)
+    return ApplicationItem.model_validate(vars(summary.application) | vars(summary))
 
 
 def _runs(rows: list[StoredRun], limit: int, path: str | None = None) -> RunPage:

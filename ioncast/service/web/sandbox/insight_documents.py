@@ -46,6 +46,8 @@ def written(
         shortened(
             {**checks, "findings": findings, "hints": _hints_record(hints)}, MOST_DOCUMENT_BYTES
         ),
+        checks["verdict"]["io_seconds"] or 0.0,
+        checks["verdict"]["seconds_at_stake"] or 0.0,
     )
 
 

@@ -54,7 +54,7 @@ def test_a_run_goes_with_its_logs_and_insights_and_its_outcome_loses_it(database
     gone, _ = put_run(database, logs=[log, more])
     stays, _ = put_run(database)
     put_outcome(database, run_id=gone.id)
-    documents = NewInsights(version=1, characterisation="{}", checks="{}")
+    documents = NewInsights(1, "{}", "{}", io_seconds=6.0, stake_seconds=1.5)
     with transaction(database, write=True) as connection:
         assert store_insights(connection, gone.id, [log, more], documents)
     delete(database, gone)

@@ -10,6 +10,8 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from benchdb.store.database import transaction
+from ioncast.service.store.applications import applications
+from ioncast.service.store.deleting_runs import delete_runs
 from ioncast.service.store.revisions import newest
 from ioncast.service.store.run_insights import (
     MOST_DOCUMENT_BYTES,
@@ -28,7 +30,7 @@ pytestmark = pytest.mark.both_databases
 
 
 def new(version: int = 1, **checks: Any) -> NewInsights:
-    return NewInsights(version, json.dumps({"job": {"id": 7}}), json.dumps(checks))
+    return NewInsights(version, json.dumps({"job": {"id": 7}}), json.dumps(checks), 6.0, 1.5)
 
 
 def put(engine: Engine, run: StoredRun, logs: list[str], made: NewInsights) -> bool:
@@ -70,6 +72,26 @@ def test_a_run_has_none_at_first_and_the_newest_ones_later(database: Engine) -> 
         assert connection.scalar(select(func.count()).select_from(insights)) == 1
 
 
+def times(engine: Engine) -> list[tuple[int, float, float]]:
+    """The applications with most time in I/O first."""
+    with transaction(engine) as connection:
+        found = applications(connection, sort="io_seconds")
+    return [(each.application.id, each.io_seconds, each.stake_seconds) for each in found]
+
+
+def test_an_application_has_the_time_of_all_its_runs(database: Engine) -> None:
+    logs = [new_sha256() for _ in range(3)]
+    runs = [put_run(database, logs=[log])[0] for log in logs]
+    [(key, *_)] = times(database)
+    for number, seconds in ((0, 6.0), (1, 60.0), (2, 600.0), (2, 700.0)):
+        made = NewInsights(1, "{}", "{}", io_seconds=seconds, stake_seconds=seconds / 4)
+        assert put(database, runs[number], [logs[number]], made)
+    assert times(database) == [(key, 766.0, 191.5)]
+    with transaction(database, write=True) as connection:
+        delete_runs(connection, [runs[2].id])
+    assert times(database) == [(key, 66.0, 16.5)]
+
+
 def test_insights_of_some_logs_are_not_those_of_the_run(database: Engine) -> None:
     logs = [new_sha256(), new_sha256()]
     run, _ = put_run(database, logs=logs)
@@ -103,4 +125,4 @@ def test_answers_to_schedulers_need_not_be_prepared_again(database: Engine) -> N
 def test_a_document_that_is_too_large_is_rejected() -> None:
     text = json.dumps("x" * MOST_DOCUMENT_BYTES)
     with pytest.raises(InputError, match="checks: 524290 bytes, more than 524288"):
-        NewInsights(1, "{}", text)
+        NewInsights(1, "{}", text, 0.0, 0.0)
