@@ -51,8 +51,7 @@ def coverage_command(
     with reading_database(location) as connection:
         rows = coverage(connection, system, now=now, stale_after_s=stale_after_s)
     if html is not None:
-        # Plotly takes longer to import than most databases to read.
-        from benchdb.measurements.coverage_plot import write_html  # noqa: PLC0415
+        from benchdb.measurements.coverage_page import write_html  # noqa: PLC0415
 
         write_html(rows, html, now=now, stale_after=stale_after)
     if output_format == "json":

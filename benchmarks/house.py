@@ -29,10 +29,9 @@ PACKAGES = (
     *("predictor", "scheduler_plugin", "summario"),
 )
 # The service without its tables and its monitoring, and all other modules that write pages.
-SHOWN = ("ioncast/service", "ioncast/show")
+SHOWN = ("ioncast/service", "ioncast/show", "ioncast_base/pages")
 NOT_SHOWN = ("ioncast/service/store", "ioncast/service/monitoring")
 WRITERS = (
-    "ioncast_base/offline_pages.py",
     "ioncast/insights/comparison/tables_page.py",
     "ioncast/insights/comparison/table_figures.py",
     "ioncast/insights/findings/findings_page.py",
@@ -41,7 +40,7 @@ WRITERS = (
     "predictor/what_if/advice_page.py",
     "predictor/what_if/advice_drawing.py",
     "predictor/validation/report_page.py",
-    "benchdb/measurements/coverage_plot.py",
+    "benchdb/measurements/coverage_page.py",
     "benchdb/campaigns/report.py",
     "experiments/scheduling/page.py",
     "experiments/studies/report.py",

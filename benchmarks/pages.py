@@ -38,7 +38,7 @@ HTML = {"Accept": "text/html"}
 STARTED_WITHIN_S = 600
 PAGE, LOADED, SUMMARY = (
     "`POST /predict` until the last byte of the page",
-    "Chromium: from the button *Predict* until the page's `load` event, figures drawn",
+    "Chromium: from the button *Predict* until the page's `load` event",
     "`python -m darshan summary`, a new process",
 )
 
@@ -47,7 +47,7 @@ Way = Callable[[Path], object]
 
 def main() -> None:
     arguments = parse_arguments()
-    names = ("ioncast", "darshan", "flask", "plotly")
+    names = ("ioncast", "darshan", "flask", "jinja2")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
     print(f"{machine()}\nPython {platform.python_version()}, {versions}")
     with contextlib.ExitStack() as stack:

@@ -102,7 +102,7 @@ def advise(
             buffer_bytes=buffer_bytes,
         )
     if page is not None:
-        # Plotly takes longer to import than a prediction takes.
+        # Only the page needs Jinja.
         from predictor.what_if.advice_page import write_advice  # noqa: PLC0415
 
         write_advice(advised, page)

@@ -164,7 +164,6 @@ _EXTRAS = {
     "itsdangerous": "service",
     "limits": "service",
     "pandas": "pandas",
-    "plotly": "plots",
     "prometheus_client": "slurm",
     "psycopg": "postgresql",
     "pyarrow": "parquet",

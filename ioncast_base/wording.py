@@ -10,6 +10,7 @@ from math import floor, isfinite, log2, log10
 # More names in a message hide the right one. Comparing longer names takes too long.
 _MOST_NAMES, _MOST_COMPARED = 5, 64
 _MOST_DECIMALS = 12
+_MINUTE_S = 60
 _KIB, _UNITS = 1024, ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -92,6 +93,20 @@ def size(count_bytes: float) -> str:
         return counted(round(count_bytes), "byte")
     powers = min(_powers(count_bytes), len(_UNITS))
     return f"{in_digits(count_bytes / _KIB**powers)} {_UNITS[powers - 1]}"
+
+
+def duration(seconds: float) -> str:
+    """Write a time in seconds, minutes or hours.
+
+    Examples
+    --------
+    >>> duration(2.861), duration(300), duration(8000)
+    ('2.86 s', '5 min', '2.22 h')
+    """
+    for unit, length in (("s", 1), ("min", _MINUTE_S)):
+        if seconds < 2 * _MINUTE_S * length:
+            return f"{in_digits(seconds / length)} {unit}"
+    return f"{in_digits(seconds / _MINUTE_S**2)} h"
 
 
 def bandwidth(mib_s: float) -> str:

@@ -216,7 +216,7 @@ def predict_command(
     with at(named(sources)):
         prediction = ask(command_line(location), asked, found)
     if plot is not None:
-        # Plotly takes longer to import than a prediction takes.
+        # Only the page needs Jinja.
         from predictor.curve.plots import write_html  # noqa: PLC0415
 
         write_html(prediction, plot)

@@ -271,7 +271,7 @@ def test_every_unreadable_log_has_a_line_of_its_own(tmp_path: Path) -> None:
     assert json.loads(result.stdout) == []
 
 
-_HEAVY = ("sqlalchemy", "alembic", "plotly", "pandas", "darshan", "matplotlib", "scipy")
+_HEAVY = ("sqlalchemy", "alembic", "jinja2", "pandas", "darshan", "matplotlib", "scipy")
 
 
 def modules_after(*args: str | Path) -> set[str]:

@@ -194,7 +194,7 @@ Examples:
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also draw the curves.")
 def report(directory: Path, output_format: str, html: str | None) -> None:
     """Show the measurements of the campaign in DIR so far: a curve for each configuration."""
-    # Plotly takes longer to import than the other commands take.
+    # Only the page needs Jinja.
     from benchdb.campaigns.report import rows_of, write_html  # noqa: PLC0415
 
     folder = folders.read(directory)

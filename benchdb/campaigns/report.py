@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plotly.graph_objects import Figure
-from plotly.subplots import make_subplots
-
 from benchdb.campaigns.collecting import result_of
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.measurements.cells import spread
 from ioncast_base.errors import InputError
-from ioncast_base.offline_pages import laid_out, paragraph, write_page
-from ioncast_base.wording import in_digits
+from ioncast_base.pages.figures import Figure, Line, Panel, Points, Series, categories, from_zero
+from ioncast_base.pages.page import drawn, heading, paragraph, write_page
+from ioncast_base.wording import bandwidth, in_digits
 from ior_configs import IorConfig
-
-_PLOT_HEIGHT = 260
-_LINE, _POINT = "#1f77b4", "#d95f02"
 
 
 @dataclass(frozen=True)
@@ -68,60 +62,43 @@ def write_html(
         )
     title = f"{folder.campaign.name} on {folder.platform.system}, measured with {folder.engine}"
     texts = (folder.campaign.description, count, _LEGEND)
-    write_page(path, title=title, parts=[*map(paragraph, texts), curves_figure(rows)])
-
-
-def curves_figure(rows: Sequence[ReportRow]) -> Figure:
-    """A plot for each configuration: a line for the mean, and a point for each run."""
-    figure = make_subplots(
-        rows=len(rows),
-        cols=1,
-        subplot_titles=[_title(row) for row in rows],
-        vertical_spacing=min(0.35 / max(len(rows), 1), 0.1),
+    figures = (
+        part
+        for row in rows
+        for part in (heading(_title(row), 3), drawn(curve_figure(row), _title(row)))
     )
-    for index, row in enumerate(rows, start=1):
-        measured = {n: values for n, values in row.bandwidths_mib_s.items() if values}
-        # Numbers of I/O nodes stand at equal distances, also those without a measurement.
-        positions = {n: place for place, n in enumerate(row.bandwidths_mib_s)}
-        figure.add_scatter(
-            x=[positions[n] for n in measured],
-            y=[statistics.fmean(values) for values in measured.values()],
-            mode="lines",
-            line={"color": _LINE},
-            name="mean",
-            hovertemplate="mean %{y:.4g} MiB/s<extra></extra>",
-            row=index,
-            col=1,
-        )
-        figure.add_scatter(
-            x=[positions[n] for n, values in measured.items() for _ in values],
-            y=[value for values in measured.values() for value in values],
-            mode="markers",
-            marker={"color": _POINT, "size": 8},
-            name="runs",
-            hovertemplate="%{y:.4g} MiB/s<extra></extra>",
-            row=index,
-            col=1,
-        )
-        figure.update_xaxes(
-            range=[-0.5, len(positions) - 0.5],
-            tickvals=list(positions.values()),
-            ticktext=[
-                f"{n}, {row.failed[n]} failed" if row.failed[n] else str(n) for n in positions
-            ],
-            row=index,
-            col=1,
-        )
-    figure.update_yaxes(title="MiB/s", rangemode="tozero")
-    figure.update_xaxes(title="I/O nodes", row=len(rows), col=1)
-    figure.update_annotations(font_size=11, x=0, xanchor="left")
-    return laid_out(figure, height=_PLOT_HEIGHT * len(rows) + 80, showlegend=False)
+    write_page(path, title=title, parts=[*map(paragraph, texts), *figures])
+
+
+def curve_figure(row: ReportRow) -> Figure:
+    """A line for the mean, and a point for each run."""
+    measured = {n: values for n, values in row.bandwidths_mib_s.items() if values}
+    # Numbers of I/O nodes stand at equal distances, also those without a measurement.
+    places = {n: place for place, n in enumerate(row.bandwidths_mib_s)}
+    names = [f"{n}, {row.failed[n]} failed" if row.failed[n] else str(n) for n in places]
+    runs = [(places[n], value) for n, values in measured.items() for value in values]
+    series: list[Series] = [
+        Line(
+            "mean",
+            "var(--line)",
+            [places[n] for n in measured],
+            [statistics.fmean(values) for values in measured.values()],
+        ),
+        Points(
+            "runs",
+            "var(--runs)",
+            [place for place, _ in runs],
+            [value for _, value in runs],
+            hints=[bandwidth(value) for _, value in runs],
+        ),
+    ]
+    return Figure([Panel(categories(names, "I/O nodes"), from_zero(series, "MiB/s"), series, 200)])
 
 
 def _title(row: ReportRow) -> str:
     launcher, _, options = row.configuration.partition(" ior ")
     tasks = launcher.rpartition(" ")[2]
-    return html.escape(f"{options} ({tasks} on {row.nodes})")
+    return f"{options} ({tasks} on {row.nodes})"
 
 
 def _cell(values: Sequence[float], failed: int) -> str:

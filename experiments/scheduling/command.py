@@ -168,7 +168,7 @@ def scheduling(
     ) as bar:
         compared = compare_policies(settings, work, policies, bar.update)
     if output is not None:
-        # Importing Plotly takes longer than replaying a short queue.
+        # Only the page needs Jinja.
         from experiments.scheduling.page import write_html  # noqa: PLC0415
 
         write_html(output, compared)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import plotly.graph_objects as go
+from markupsafe import Markup
 
 from benchdb.measurements.curves import Curve
 from experiments.datasets import DataSet
@@ -18,7 +17,7 @@ from experiments.published_tables import variation
 from experiments.studies.phase_bandwidths import phase_bandwidths
 from experiments.studies.rr9366 import reported
 from experiments.studies.side_by_side import REPORT, direct_runs, phase_rows, rerun_error_rows
-from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
+from ioncast_base.pages.page import bullets, drawn, heading, paragraph, table, write_page
 from ioncast_base.wording import in_digits, size
 from predictor.validation.box_plots import EXPLANATION
 from predictor.validation.report_page import (
@@ -40,7 +39,7 @@ def write_html(path: str | Path, title: str, data: DataSet, evaluation: Evaluati
     Parameters
     ----------
     path : str or Path
-        The page; about 5 MB, most of it Plotly. A failure leaves an older page as it was.
+        The page. A failure leaves an older page as it was.
     title : str
         Title of the study.
     data : DataSet
@@ -134,8 +133,8 @@ def _provenance(data: DataSet) -> str:
         "versions": ", ".join(f"{name} {version}" for name, version in known.versions.items()),
         "measure again with": known.command,
     }
-    items = (f"<li>{name}: {html.escape(text)}</li>" for name, text in lines.items())
-    return "<ul>\n" + "\n".join(items) + "\n</ul>"
+    items = (Markup("<li>{}: {}</li>").format(*line) for line in lines.items())
+    return Markup("<ul>\n{}\n</ul>").format(Markup("\n").join(items))
 
 
 def _machine(machine: Machine) -> str:
@@ -149,7 +148,7 @@ def _machine(machine: Machine) -> str:
     return ", ".join(parts) or "unknown"
 
 
-def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str | go.Figure]:
+def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str]:
     """The phases, errors, curve and single runs of each application."""
     for name, result in evaluation.validated.items():
         known = reported(name)
@@ -164,13 +163,13 @@ def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str | go.Figure
         yield _heading(
             "Bandwidth by number of I/O nodes", f"Figure {known.figure}" if known else None
         )
-        yield bandwidth_figure(result)
-        yield EXPLANATION
+        yield drawn(bandwidth_figure(result), f"Bandwidth of {name}")
+        yield paragraph(EXPLANATION)
         yield table(curve_cells(result))
         if result.errors_of_halves:
             yield _heading("Random halves of the reruns", "Figure 3" if known else None)
             yield HALVES
-            yield halves_figure(result)
+            yield drawn(halves_figure(result), "Errors of random halves of the reruns")
         if in_phases := phase_bandwidth_rows(data.applications[name]):
             yield heading("Bandwidth of each phase of a run, MiB/s", level=3)
             yield table(in_phases)
@@ -197,11 +196,17 @@ def _cell(runs: Sequence[float]) -> str:
     return f"{in_digits(fmean(runs), 4)} ±{variation(runs):.0%} ({len(runs)})" if runs else ""
 
 
-_START = """<p>Seconds count from the start of the job. In a log from the application's own
-counters, they count from the moment before its processes start.</p>"""
-_TO_FIRST = """<p>By number of I/O nodes: the mean of the runs, and the ratio to the first phase of
-the same run (geometric mean).</p>"""
-_MIB_S = f"""<p>{REPORT} writes MB/s, as HACC-IO prints it, but means 2<sup>20</sup> bytes.</p>"""
-_LEGEND = """<p>Error: |Bw &minus; Ba| / Ba for each rerun Ba and the predicted mean Bw. Noise
-floor: the same for the application's own repetitions as predictions of each other. Regret: the
-share of the best measured bandwidth that the chosen number of I/O nodes loses.</p>"""
+_START = paragraph(
+    "Seconds count from the start of the job. In a log from the application's own counters, "
+    "they count from the moment before its processes start."
+)
+_TO_FIRST = paragraph(
+    "By number of I/O nodes: the mean of the runs, and the ratio to the first phase of the "
+    "same run (geometric mean)."
+)
+_MIB_S = paragraph(f"{REPORT} writes MB/s, as HACC-IO prints it, but means MiB/s.")
+_LEGEND = paragraph(
+    "Error: |Bw − Ba| / Ba for each rerun Ba and the predicted mean Bw. Noise floor: the same "
+    "for the application's own repetitions as predictions of each other. Regret: the share of "
+    "the best measured bandwidth that the chosen number of I/O nodes loses."
+)

@@ -103,7 +103,7 @@ def characterize(
         if output_format == "json":
             click.echo()
     if page is not None and kept:
-        # Plotly takes longer to import than most logs to read.
+        # Only the page needs Jinja.
         from ioncast.insights.comparison.tables_page import write_html  # noqa: PLC0415
 
         write_html(kept, page, tolerance)

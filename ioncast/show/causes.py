@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ioncast.insights.checks.values import IMPORTANCES
-from ioncast.insights.figures.laid_out import Figure
 from ioncast.insights.findings.text import stake_in_words, verdict_in_words
-from ioncast.show.figures import gain_figure
 from ioncast.show.insights import FindingShown, finding_shown
 from ioncast.show.prediction import point_of
 from ioncast.show.ranked_causes import Cause, ranked
+from ioncast_base.pages.figures import Figure
 from ioncast_base.wording import counted, in_digits
 from predictor.curve.composing import Bandwidth, Point
+from predictor.what_if.advice_drawing import gain_figure
 from predictor.what_if.advice_words import name_of_today
 
 _T = TypeVar("_T")

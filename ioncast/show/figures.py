@@ -1,50 +1,56 @@
-"""Figures of pages as plain JSON for Plotly; colours are variables of the style sheet."""
+"""Figures of the service's pages."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, NamedTuple
 
 from benchdb.measurements.cells import outliers
 from benchdb.measurements.curves import Curve
-from ioncast.insights.figures.laid_out import HEIGHT, Figure, figure
 from ioncast_base.kinds import kind_of_record
-from ioncast_base.wording import counted, in_digits, size
-from predictor.curve.composing import Point
-from predictor.curve.drawing import (
-    Y_AXIS,
+from ioncast_base.pages.figures import (
+    Axis,
     Band,
-    Colours,
-    Trace,
-    by_io_nodes,
-    curve,
-    decided,
-    expected,
-    runs,
+    Bars,
+    Boxes,
+    Figure,
+    Line,
+    Panel,
+    Points,
+    Series,
+    Symbol,
+    from_zero,
+    kind_colour,
+    logarithmic,
+    numbers,
+    rows,
+    side_by_side,
+    stacked,
+    whole,
 )
-from predictor.what_if.advice_drawing import traces
+from ioncast_base.wording import bandwidth, counted, in_digits, in_words, size
+from predictor.curve.drawing import BANDWIDTH, LINE, Interval, by_io_nodes, decided, expected, runs
+from predictor.validation.box_plots import box
 
 Phases = Sequence[Mapping[str, Any]]
 """Phases as `ioncast phases --format json` prints them."""
 
-SCREEN = Colours("var(--line)", "var(--band)", "var(--runs)", "var(--decision)")
-_CHANGED = Colours("var(--then)", "var(--then-band)")
-_SMALL_HEIGHT = 240
 # More phases make a browser slow.
 _MOST_PHASES = 1000
-# The number of colours for kinds of I/O in the style sheet.
-_KINDS = 8
-# Pixels: the height of a lane of the time line, of a line of text, and of everything around lanes.
-_LANE, _LINE, _AROUND = 46, 18, 80
+# The part of the time axis that the shortest phase fills, so that it is visible.
+_SHORTEST = 0.004
 _SOURCES = {"history": "var(--kind-0)", "model": "var(--kind-1)", "default": "var(--other)"}
-_WORDS_PER_LINE = 2
 _HOUR = timedelta(hours=1)
-_HOUR_MS = 3_600_000
+# Hours between two labels of a time axis.
+_STEPS = (1, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
+_MOST_TICKS = 6
 _MINUTE = len("2026-11-21T04:15")
-_RATIOS = [0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10]
+_RATIOS = {ratio: f"{ratio:g}" for ratio in (0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10)}
+# With several bars or with points a row needs more pixels, and its bars fill more of it.
+_WIDE_ROW, _WIDE = 76, 0.56
 
 
 class Ratio(NamedTuple):
@@ -56,101 +62,50 @@ class Ratio(NamedTuple):
     average: float
 
 
-def curve_figure(
-    points: Sequence[Point],
+def answer_figure(
+    bands: Mapping[int, Interval],
     *,
-    best: int | None,
     decision: int | None,
     measured: Mapping[int, Sequence[float]],
 ) -> Figure:
-    """Draw a predicted curve with the runs of the application (see `drawing.curve`)."""
-    drawn = curve(points, best=best, decision=decision, measured=measured, colours=SCREEN)
-    order = sorted({*(point.io_nodes for point in points), *measured})
-    return figure(drawn, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
-
-
-def answer_figure(
-    bands: Mapping[int, Band], *, decision: int | None, measured: Mapping[int, Sequence[float]]
-) -> Figure:
     """Draw the curve of the answer for the next run with the runs of the application."""
-    drawn = expected(bands, SCREEN)
+    series: list[Band | Line | Points] = [*expected(bands)]
     if decision is not None and decision in bands:
-        drawn.append(decided(decision, bands[decision], SCREEN))
+        series.append(decided(decision, bands[decision]))
     if measured:
-        drawn.append(runs(measured, "measured runs", SCREEN))
-    return figure(drawn, xaxis=by_io_nodes(sorted({*bands, *measured})), yaxis=Y_AXIS)
+        series.append(runs(measured))
+    return by_io_nodes(series)
 
 
-def gain_figure(today: Sequence[Point], then: Sequence[Point], name: str) -> Figure:
-    """Draw the curve of a run, with its name, beside that of the run that follows advice."""
-    order = sorted({point.io_nodes for point in (*today, *then)})
-    drawn = traces(today, then, SCREEN, _CHANGED, name=name)
-    return figure(
-        # The bands need no entry of the legend, which has little room on a phone.
-        [each | {"showlegend": "fill" not in each} for each in drawn],
-        height=_SMALL_HEIGHT,
-        xaxis=by_io_nodes(order),
-        yaxis=Y_AXIS,
-    )
-
-
-def runs_figure(measured: Mapping[int, Sequence[float]]) -> Figure:
-    """Draw the runs of an application without a prediction."""
-    traces = [runs(measured, "measured runs", SCREEN)]
-    return figure(traces, xaxis=by_io_nodes(sorted(measured)), yaxis=Y_AXIS)
-
-
-def timeline_figure(phases: Phases) -> Figure:
-    """Draw phases on a time line with a lane and a colour for each kind of I/O.
+def timelines_figure(phases_of_runs: Mapping[str, Phases]) -> Figure:
+    """Draw the phases of runs below each other, with a lane and a colour for each kind of I/O.
 
     Parameters
     ----------
-    phases : sequence of mapping
-        Phases as `ioncast phases --format json` prints them. Only the 1,000 slowest are drawn.
+    phases_of_runs : mapping of str to sequence of mapping
+        The phases of each run by its name, as `ioncast phases --format json` prints them; an only
+        run needs no name. The 1,000 slowest of a run are drawn. A kind of I/O has the same colour
+        in all runs.
     """
-    return timelines_figure({"": phases})
-
-
-def timelines_figure(runs: Mapping[str, Phases]) -> Figure:
-    """Draw the phases of runs below each other on one time axis.
-
-    Parameters
-    ----------
-    runs : mapping of str to sequence of mapping
-        The phases of each run by its name, as for `timeline_figure`. A kind of I/O has the same
-        colour in all runs.
-    """
-    traces: list[Trace] = []
     colours: dict[str, str] = {}
-    for name, phases in runs.items():
-        for kind, found in _lanes(phases).items():
-            colour = colours.setdefault(kind, kind_colour(len(colours)))
-            traces.append(
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "name": ": ".join(filter(None, (name, kind))),
-                    "y": ["<br>".join(filter(None, (name, _broken(kind))))] * len(found),
-                    "base": [phase["start"] for _, phase in found],
-                    "x": [phase["end"] - phase["start"] for _, phase in found],
-                    # The line makes short phases visible.
-                    "marker": {"color": colour, "line": {"color": colour, "width": 2}},
-                    "hovertext": [_told(name, number, phase) for number, phase in found],
-                    "hoverinfo": "text",
-                    "width": 0.6,
-                }
-            )
-    # A name takes another line of each label.
-    lane = _LANE + (_LINE if any(runs) else 0)
-    return figure(
-        traces,
-        height=len(traces) * lane + _AROUND,
-        showlegend=False,
-        barmode="overlay",
-        hovermode="closest",
-        xaxis={"title": {"text": "seconds since the start"}, "rangemode": "tozero"},
-        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+    names: list[str] = []
+    lanes: list[Bars] = []
+    end_s = max(
+        (phase["end"] for phases in phases_of_runs.values() for phase in phases), default=0.0
     )
+    for run, phases in phases_of_runs.items():
+        for kind, numbered in _lanes(phases).items():
+            starts = [phase["start"] for _, phase in numbered]
+            least = (_SHORTEST * end_s + start for start in starts)
+            ends = map(max, (phase["end"] for _, phase in numbered), least)
+            colour = colours.setdefault(kind, kind_colour(len(colours)))
+            hints = [_hint(run, number, phase) for number, phase in numbered]
+            at = [len(names)] * len(starts)
+            name = ": ".join(filter(None, (run, kind)))
+            lanes.append(Bars(name, colour, at, list(ends), starts, 0.34, hints))
+            names.append(name)
+    seconds = from_zero(lanes, "seconds since the start", room=1)
+    return Figure([rows(names, seconds, lanes)], has_legend=False)
 
 
 def _lanes(phases: Phases) -> dict[str, list[tuple[int, Mapping[str, Any]]]]:
@@ -167,225 +122,152 @@ def _lanes(phases: Phases) -> dict[str, list[tuple[int, Mapping[str, Any]]]]:
 def bandwidths_figure(bandwidths: Mapping[str, Mapping[str, float | None]]) -> Figure:
     """Draw bandwidths of runs beside each other."""
     kinds = list(dict.fromkeys(kind for of_run in bandwidths.values() for kind in of_run))
-    traces: list[Trace] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "y": [_broken(kind) for kind in kinds],
-            "x": [of_run.get(kind) for kind in kinds],
-            "marker": {"color": kind_colour(place)},
-            "hovertemplate": f"%{{x:,.2f}} MiB/s<extra>{name}</extra>",
-        }
-        for place, (name, of_run) in enumerate(bandwidths.items())
-    ]
-    return figure(
-        traces,
-        height=len(kinds) * (_LANE + _LINE) + _AROUND,
-        showlegend=True,
-        barmode="group",
-        xaxis=Y_AXIS,
-        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
-    )
-
-
-def kind_colour(place: int) -> str:
-    """The colour of the kind at this place; from the ninth on, colours repeat."""
-    return f"var(--kind-{place % _KINDS})"
+    series: list[Bars] = []
+    for place, (run, of_run) in enumerate(bandwidths.items()):
+        offset, width = side_by_side(len(bandwidths), place, _WIDE)
+        values = [of_run.get(kind) for kind in kinds]
+        at = [row + offset for row in range(len(kinds))]
+        hints = ["" if value is None else f"{run}: {bandwidth(value)}" for value in values]
+        series.append(Bars(run, kind_colour(place), at, values, width=width, hints=hints))
+    axis = from_zero(series, BANDWIDTH)
+    return Figure([rows(kinds, axis, series, row=_WIDE_ROW, width=_WIDE)])
 
 
 def decisions_figure(
     counts: Iterable[tuple[str, str, int]], since: datetime, until: datetime
 ) -> Figure:
     """Draw the number of decisions in each hour by source."""
-    by_source: dict[str, list[tuple[str, int]]] = {source: [] for source in _SOURCES}
+    by_source: dict[str, dict[int, int]] = {source: {} for source in _SOURCES}
+    first = since.replace(minute=0, second=0, microsecond=0)
     for hour, source, number in counts:
-        by_source.setdefault(source, []).append((hour, number))
-    traces: list[Trace] = [
-        {
-            "type": "bar",
-            "name": source,
-            # Plotly has no time zones; the title of the axis says UTC.
-            "x": [_without_zone(datetime.fromisoformat(hour) + _HOUR / 2) for hour, _ in found],
-            "y": [number for _, number in found],
-            "width": _HOUR_MS,
-            "marker": {"color": _SOURCES.get(source, "var(--other)")},
-            "hovertemplate": f"%{{y}} in the hour around %{{x|%d %b %H:%M}}<extra>{source}</extra>",
-        }
-        for source, found in by_source.items()
-        if found
+        place = (datetime.fromisoformat(hour) - first) // _HOUR
+        by_source.setdefault(source, {})[place] = number
+    hours = sorted({hour for of_source in by_source.values() for hour in of_source})
+    known = {source: numbers for source, numbers in by_source.items() if numbers}
+    stacks = stacked([of_source.get(hour, 0) for hour in hours] for of_source in known.values())
+    series = [
+        Bars(
+            source,
+            _SOURCES.get(source, "var(--other)"),
+            [hour + 0.5 for hour in hours],
+            ends,
+            starts,
+            width=1,
+            hints=[
+                f"{counted(int(end - start), 'decision')} from {source},"
+                f" {first + hour * _HOUR:%d %b %H:%M}"
+                for hour, start, end in zip(hours, starts, ends, strict=True)
+            ],
+        )
+        for (source, _), (starts, ends) in zip(known.items(), stacks, strict=True)
     ]
-    return figure(
-        traces,
-        height=260,
-        barmode="stack",
-        showlegend=True,
-        xaxis={
-            "type": "date",
-            "range": [_without_zone(since), _without_zone(until + _HOUR)],
-            "title": {"text": "time, UTC"},
-            "showgrid": False,
-        },
-        yaxis={"title": {"text": "decisions per hour"}, "rangemode": "tozero"},
-    )
+    values = whole(from_zero(series, "decisions per hour"))
+    return Figure([Panel(_hours(first, until), values, series, height=200)])
+
+
+def _hours(first: datetime, until: datetime) -> Axis:
+    """Make an axis of hours since a time."""
+    last = (until - first) // _HOUR + 1
+    step = next((step for step in _STEPS if last <= _MOST_TICKS * step), last)
+    written = "%d %b" if step % 24 == 0 else "%d %b %H:%M"
+    begin = -first.hour % min(step, 24)
+    ticks = {float(hour): f"{first + hour * _HOUR:{written}}" for hour in range(begin, last, step)}
+    return Axis("time, UTC", 0, last, ticks, has_grid=False)
 
 
 def repetitions_figure(curves: Sequence[Curve]) -> Figure:
     """Draw every repetition of a benchmark by engine, with a line through the medians."""
-    traces: list[Trace] = []
-    order = sorted({n for curve in curves for n in curve.bandwidths_mib_s})
-    for place, measured in enumerate(curves):
-        colour = kind_colour(place)
-        cells = sorted(measured.bandwidths_mib_s.items())
-        flagged = [
-            (str(n), value, flag)
-            for n, values in cells
-            for value, flag in zip(values, outliers(values), strict=True)
-        ]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": f"{measured.engine}, median",
-                "x": [str(n) for n, _ in cells],
-                "y": [median(values) for _, values in cells],
-                "line": {"color": colour, "width": 1.5, "dash": "dot"},
-                "hoverinfo": "skip",
-            }
-        )
-        for is_outlier, what, symbol, line in (
-            (False, "a repetition", "circle", 1),
-            (True, "an outlier", "x-thin", 3),
-        ):
-            found = [point for point in flagged if point[2] == is_outlier]
-            if not found:
-                continue
-            marker = {
-                "symbol": symbol,
-                "size": 9,
-                "color": colour,
-                "opacity": 0.8,
-                "line": {"width": line, "color": "var(--surface)" if line == 1 else colour},
-            }
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": f"{measured.engine}, {what}",
-                    "x": [name for name, _, _ in found],
-                    "y": [value for _, value, _ in found],
-                    "marker": marker,
-                    "hovertemplate": f"%{{x}} I/O nodes: %{{y:,.2f}} MiB/s<extra>{what}</extra>",
-                }
+    return by_io_nodes(
+        [series for place, curve in enumerate(curves) for series in _repetitions(curve, place)]
+    )
+
+
+def _repetitions(curve: Curve, place: int) -> Iterator[Line | Points]:
+    colour, cells = kind_colour(place), sorted(curve.bandwidths_mib_s.items())
+    flagged = [
+        (n, value, is_outlier)
+        for n, values in cells
+        for value, is_outlier in zip(values, outliers(values), strict=True)
+    ]
+    medians = [median(values) for _, values in cells]
+    yield Line(f"{curve.engine}, median", colour, [n for n, _ in cells], medians, is_dashed=True)
+    looks: tuple[tuple[Symbol, str, bool], ...] = (
+        ("circle", "a repetition", False),
+        ("cross", "an outlier", True),
+    )
+    for symbol, name, outlying in looks:
+        found = [(n, value) for n, value, is_outlier in flagged if is_outlier == outlying]
+        if found:
+            yield Points(
+                f"{curve.engine}, {name}",
+                colour,
+                [n for n, _ in found],
+                [value for _, value in found],
+                symbol,
+                hints=[f"{in_words(n)}: {bandwidth(value)}, {name}" for n, value in found],
             )
-    return figure(traces, showlegend=True, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
-def errors_figure(errors: Mapping[str, Sequence[float]], name: str) -> Figure:
-    """Draw distributions of errors, for example a box for each number of I/O nodes."""
-    values = {"title": {"text": "error"}, "tickformat": ".0%", "rangemode": "tozero"}
-    return figure(
-        [_box({"y": list(found)}, label) for label, found in errors.items()],
-        showlegend=False,
-        xaxis={"title": {"text": name}, "type": "category"},
-        yaxis=values,
-    )
+def errors_figure(errors: Mapping[str, Sequence[float]], what: str) -> Figure:
+    """Draw distributions of errors or regrets by name: a box and all values in each row."""
+    known = [(row, list(values)) for row, values in enumerate(errors.values()) if values]
+    series: list[Series] = [
+        Boxes(
+            *("", LINE, [row for row, _ in known]),
+            [box(values, [False] * len(values)) for _, values in known],
+            width=0.3,
+        ),
+        Points(
+            *("", LINE, [row for row, values in known for _ in values]),
+            [value for _, values in known for value in values],
+            size=4,
+            hints=[f"{value:.1%}" for _, values in known for value in values],
+        ),
+    ]
+    axis = from_zero(series, what, "{:.0%}".format)
+    return Figure([rows(list(errors), axis, series)], has_legend=False)
 
 
-def named_errors_figure(errors: Mapping[str, Sequence[float]], what: str) -> Figure:
-    """Draw distributions of errors or regrets by name; names need more room than numbers."""
-    return figure(
-        [_box({"x": list(found)}, _broken(html.escape(label))) for label, found in errors.items()],
-        height=max(len(errors) * _LANE + _AROUND, HEIGHT),
-        showlegend=False,
-        xaxis={"title": {"text": what}, "tickformat": ".0%", "rangemode": "tozero"},
-        yaxis={"type": "category", "autorange": "reversed"},
-    )
-
-
-def _box(values: Trace, name: str) -> Trace:
-    [axis] = values
-    return values | {
-        "type": "box",
-        "name": name,
-        "boxpoints": "all",
-        "jitter": 0.4,
-        "pointpos": 0,
-        "marker": {"color": "var(--line)", "size": 4, "opacity": 0.7},
-        "fillcolor": "var(--band)",
-        "line": {"color": "var(--line)", "width": 1.5},
-        "hoveron": "points",
-        "hovertemplate": f"%{{{axis}:.1%}}<extra></extra>",
-    }
-
-
-def ratios_figure(series: Mapping[str, Sequence[Ratio]]) -> Figure:
+def ratios_figure(ratios: Mapping[str, Sequence[Ratio]]) -> Figure:
     """Draw observed over expected bandwidth with a colour for each kind of I/O."""
-    traces: list[Trace] = []
-    for place, (name, points) in enumerate(series.items()):
-        common = {
-            "type": "scatter",
-            "x": [point.number for point in points],
-            "name": html.escape(name).replace(", ", "<br>"),
-            "legendgroup": str(place),
-        }
-        colour = kind_colour(place)
-        traces += [
-            common
-            | {
-                "mode": "markers",
-                "y": [point.ratio for point in points],
-                "text": [point.when[:_MINUTE].replace("T", " ") for point in points],
-                "marker": {"color": colour, "size": 6, "opacity": 0.55},
-                "hovertemplate": "%{y:.2f} × the expected bandwidth<br>%{text} UTC<extra></extra>",
-                "showlegend": False,
-            },
-            common
-            | {
-                "mode": "lines",
-                "y": [point.average for point in points],
-                "line": {"color": colour, "width": 2},
-                "hoverinfo": "skip",
-            },
+    series: list[Series] = []
+    for place, (name, points) in enumerate(ratios.items()):
+        colour, at = kind_colour(place), [point.number for point in points]
+        hints = [
+            f"{point.ratio:.2f} × the expected bandwidth,"
+            f" {point.when[:_MINUTE].replace('T', ' ')} UTC"
+            for point in points
         ]
-    expected = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
-    return figure(
-        traces,
-        showlegend=True,
-        shapes=[expected | {"line": {"color": "var(--border-strong)", "width": 1, "dash": "dash"}}],
-        xaxis={
-            "title": {"text": "outcomes, the newest on the right"},
-            "showgrid": False,
-            "zeroline": False,
-        },
-        yaxis={"type": "log", "title": {"text": "observed / expected"}, "tickvals": _RATIOS},
+        found = [point.ratio for point in points]
+        series += [
+            Points("", colour, at, found, size=5, hints=hints),
+            Line(name, colour, at, [point.average for point in points]),
+        ]
+    last = max(point.number for points in ratios.values() for point in points)
+    values = [point.ratio for points in ratios.values() for point in points]
+    low, high = min(*values, 0.5) / 1.1, max(*values, 2) * 1.1
+    axis = logarithmic(low, high, "observed / expected")
+    axis = replace(
+        axis,
+        ticks={ratio: text for ratio, text in _RATIOS.items() if low <= ratio <= high}
+        or axis.ticks,
     )
+    across = replace(numbers(0, last + 1, "outcomes, the newest on the right"), has_grid=False)
+    level = Line("", "var(--border-strong)", [0, last + 1], [1, 1], is_dashed=True, width=1)
+    return Figure([Panel(across, axis, [level, *series])])
 
 
-def _told(run: str, number: int, phase: Mapping[str, Any]) -> str:
-    """The text of a phase's bar. It has no text from the log, which might be HTML."""
-    title = f"{run}, phase {number}" if run else f"Phase {number}"
+def _hint(run: str, number: int, phase: Mapping[str, Any]) -> str:
+    """The text of a phase's bar."""
     lines = [
-        f"<b>{title}</b>: {kind_of_record(phase)}",
+        f"{run}, phase {number}" if run else f"Phase {number}",
+        str(kind_of_record(phase)),
         f"{phase['start']:.2f} to {phase['end']:.2f} s, {in_digits(phase['time'])} s of I/O",
         f"{size(phase['bytes'])} in {_requests(phase['requests'])}",
         f"{counted(phase['processes'], 'process')}, {counted(phase['n_files'], 'file')}",
     ]
-    return "<br>".join(lines)
+    return "\n".join(lines)
 
 
 def _requests(count: int | None) -> str:
     return "an unknown number of requests" if count is None else counted(count, "request")
-
-
-def _broken(words: str) -> str:
-    """Break a label into lines of two words, for narrow screens."""
-    parts = words.split(" ")
-    lines = [
-        " ".join(parts[i : i + _WORDS_PER_LINE]) for i in range(0, len(parts), _WORDS_PER_LINE)
-    ]
-    return "<br>".join(lines)
-
-
-def _without_zone(moment: datetime) -> str:
-    return moment.replace(tzinfo=None).isoformat(timespec="minutes")

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ioncast.insights.figures.laid_out import Figure
-from ioncast.show.figures import answer_figure, curve_figure, timeline_figure
-from ioncast.show.small_curve import IN_A_CARD, Interval, Size, SmallCurve, small_curve
+from ioncast.show.figures import answer_figure, timelines_figure
+from ioncast.show.small_curve import Interval, SmallCurve, small_curve
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import kind_of_record
+from ioncast_base.pages.figures import Figure
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
 from predictor.curve.composing import MIB, Bandwidth, Point, observed_mib_s
+from predictor.curve.drawing import curve_figure
 from predictor.model.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 from predictor.validation.against_reruns import Expected
 from summario.phases.periods import Period, find_periods
@@ -229,13 +230,14 @@ def _answer(
         confidence="" if confidence is None or not curve else _confidence(confidence),
         said=tuple(said),
         why=tuple(why),
-        curve=answer_curve(curve, decided, IN_A_CARD),
+        curve=answer_curve(curve, decided, has_labels=True),
     )
 
 
-def answer_curve(curve: _Curve, decided: int | None, size: Size) -> SmallCurve:
+def answer_curve(curve: _Curve, decided: int | None, *, has_labels: bool = False) -> SmallCurve:
     """Draw the curve of an answer with its decision."""
-    return small_curve({n: Interval(*band) for n, *band in curve}, decided, "Decision", size)
+    bands = {n: Interval(*band) for n, *band in curve}
+    return small_curve(bands, decided, "Decision", has_labels=has_labels)
 
 
 def _confidence(probability: float) -> str:
@@ -289,7 +291,7 @@ def phases_shown(records: Sequence[Mapping[str, Any]]) -> PhasesShown | None:
     rows = phase_rows(records)
     if not rows:
         return None
-    return PhasesShown(timeline_figure(records), longest(rows), said_of(rows))
+    return PhasesShown(timelines_figure({"": records}), longest(rows), said_of(rows))
 
 
 def phases_of_prediction(record: Mapping[str, Any]) -> list[dict[str, Any]]:

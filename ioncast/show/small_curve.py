@@ -1,4 +1,4 @@
-"""Small curves of bandwidth by number of I/O nodes, drawn as SVG, so that they need no script."""
+"""Small curves of bandwidth by number of I/O nodes, for a row of a table or a card."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ioncast_base.pages.figures import Axis, Band, Figure, Line, Panel, Points, Series
 from ioncast_base.wording import bandwidth, each_in_words, in_words
+from predictor.curve.drawing import BAND, LINE, RUNS
 
 # More numbers of I/O nodes have no room below a curve.
 _MOST_LABELS = 9
-
-
-class Size(NamedTuple):
-    """The size of a drawing in pixels, and the space around its curve and below it."""
-
-    width: int
-    height: int
-    space: int
-    below: int
-    has_labels: bool = False
-
-
-IN_A_ROW = Size(120, 36, space=5, below=5)
-IN_A_CARD = Size(420, 150, space=16, below=28, has_labels=True)
+# Pixels.
+_HEIGHT, _HEIGHT_WITH_LABELS = 28, 105
 
 
 class Interval(NamedTuple):
@@ -34,29 +24,21 @@ class Interval(NamedTuple):
     p90_mib_s: float | None = None
 
 
-class DrawnPoint(NamedTuple):
-    """A number of I/O nodes in the drawing: its place in pixels, and whether it is the chosen."""
-
-    io_nodes: int
-    x: float
-    y: float
-    is_chosen: bool
-    has_label: bool
-
-
 @dataclass(frozen=True)
 class SmallCurve:
-    """A drawing: its points, the corners of its line and of its band, and the same in words."""
+    """A drawing, and the same in words; no drawing if nothing is known."""
 
-    size: Size
-    points: tuple[DrawnPoint, ...]
-    line: str
-    band: str
+    figure: Figure | None
     said: str
+    has_labels: bool
 
 
 def small_curve(
-    bandwidths: Mapping[int, Interval | None], chosen: int | None, choice: str, size: Size
+    bandwidths: Mapping[int, Interval | None],
+    chosen: int | None,
+    choice: str,
+    *,
+    has_labels: bool = False,
 ) -> SmallCurve:
     """Draw bandwidths by number of I/O nodes, from 0 MiB/s upwards.
 
@@ -74,41 +56,30 @@ def small_curve(
         (max(each.mean_mib_s, each.p90_mib_s or 0.0) for each in known.values()), default=0.0
     )
     if not top_mib_s:
-        return SmallCurve(size, (), "", "", "not measured")
-    step = (size.width - 2 * size.space) / max(len(bandwidths) - 1, 1)
-    places = {n: round(size.space + step * place, 1) for place, n in enumerate(bandwidths)}
-
-    def height(mib_s: float) -> float:
-        return round(
-            size.height - size.below - (size.height - size.below - size.space) * mib_s / top_mib_s,
-            1,
-        )
-
-    points = tuple(
-        DrawnPoint(
-            n,
-            places[n],
-            height(each.mean_mib_s),
-            n == chosen,
-            len(known) <= _MOST_LABELS or n in {chosen, min(known), max(known)},
-        )
-        for n, each in known.items()
-    )
-    upper = [(places[n], height(each.p90_mib_s)) for n, each in known.items() if each.p90_mib_s]
-    lower = [
-        (places[n], height(each.p10_mib_s or 0)) for n, each in known.items() if each.p90_mib_s
+        return SmallCurve(None, "not measured", has_labels)
+    places = {n: place for place, n in enumerate(bandwidths)}
+    at, means = [places[n] for n in known], [each.mean_mib_s for each in known.values()]
+    bands = [(places[n], each.p10_mib_s or 0, each.p90_mib_s) for n, each in known.items()]
+    banded = [(place, low, high) for place, low, high in bands if high]
+    lows, highs = [low for _, low, _ in banded], [high for _, _, high in banded]
+    series: list[Series] = [
+        Band("", BAND, [place for place, _, _ in banded], lows, highs),
+        Line("", LINE, at, means, width=1.5),
+        Points("", LINE, at, means, size=4),
     ]
+    if chosen is not None and chosen in known:
+        series.append(Points("", RUNS, [places[chosen]], [known[chosen].mean_mib_s]))
+    labels = {
+        float(places[n]): str(n)
+        for n in known
+        if has_labels and (len(known) <= _MOST_LABELS or n in {chosen, min(known), max(known)})
+    }
+    across = Axis("", 0, max(len(bandwidths) - 1, 1), labels, has_grid=False)
+    height = _HEIGHT_WITH_LABELS if has_labels else _HEIGHT
+    panel = Panel(across, Axis("", 0, top_mib_s, {}), series, height)
     return SmallCurve(
-        size,
-        points,
-        _corners([(point.x, point.y) for point in points]),
-        _corners([*upper, *reversed(lower)]),
-        _in_words(known, chosen, choice),
+        Figure([panel], has_legend=False), _in_words(known, chosen, choice), has_labels
     )
-
-
-def _corners(places: list[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in places)
 
 
 def _in_words(known: Mapping[int, Interval], chosen: int | None, choice: str) -> str:

@@ -1,28 +1,42 @@
-"""Traces of curves as plain JSON for Plotly, for the service's pages and for files."""
+"""Curves of bandwidth by number of I/O nodes as figures, for the service's pages and for files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
+from ioncast_base.pages.figures import (
+    Band,
+    Figure,
+    Line,
+    Panel,
+    Points,
+    Series,
+    Symbol,
+    categories,
+    from_zero,
+)
+from ioncast_base.wording import bandwidth, in_words
 from predictor.curve.composing import Point
 
-Trace = dict[str, Any]
-
-X_AXIS = {"title": {"text": "I/O nodes (0: direct access)"}, "type": "category"}
-Y_AXIS = {
-    "title": {"text": "bandwidth, MiB/s"},
-    "rangemode": "tozero",
-    "exponentformat": "none",
-    "separatethousands": True,
-}
+IO_NODES = "I/O nodes (0: direct access)"
+BANDWIDTH = "bandwidth, MiB/s"
+LINE, BAND, RUNS = "var(--line)", "var(--band)", "var(--runs)"
+_DECISION = "var(--decision)"
 # Filled markers for measured points, open ones for predicted points.
-_SYMBOLS = {"measured": "circle", "model": "circle-open"}
-_MEANINGS = {"measured": "all parts measured", "model": "the model fills in"}
+_MEANINGS: dict[str, tuple[str, Symbol]] = {
+    "measured": ("all parts measured", "circle"),
+    "model": ("the model fills in", "ring"),
+}
+_MARK, _LARGE_MARK = 9, 19
+_HEIGHT = 280
+
+AtIoNodes = Band | Line | Points
+"""A series at numbers of I/O nodes."""
 
 
-class Band(Protocol):
+class Interval(Protocol):
     """An expected bandwidth in MiB/s with its interval."""
 
     @property
@@ -38,119 +52,93 @@ class Band(Protocol):
         """The bandwidth that one run in ten exceeds."""
 
 
-@dataclass(frozen=True)
-class Colours:
-    """The colours of a figure, as CSS writes them."""
+def by_io_nodes(
+    series: Sequence[AtIoNodes],
+    order: Iterable[int] = (),
+    beside: Sequence[Series] = (),
+    height: int = _HEIGHT,
+) -> Figure:
+    """Draw bandwidths by number of I/O nodes, all numbers at equal distances.
 
-    line: str = "#1f5f8b"
-    band: str = "rgba(31, 95, 139, 0.18)"
-    runs: str = "#c1440e"
-    decision: str = "#d98200"
+    Parameters
+    ----------
+    series : sequence of Band, Line or Points
+        Series at numbers of I/O nodes.
+    order : iterable of int, optional
+        The numbers on the axis, if they are more than those of the series.
+    beside : sequence of Series, optional
+        More series, at places of the axis.
+    """
+    numbers = sorted({*order, *(int(n) for one in series for n in one.at)})
+    places = {n: place for place, n in enumerate(numbers)}
+    drawn: list[Series] = [*(_placed(one, places) for one in series), *beside]
+    across = categories(list(map(str, numbers)), IO_NODES)
+    return Figure([Panel(across, from_zero(drawn, BANDWIDTH), drawn, height)])
 
 
-PRINTED = Colours()
+def _placed(series: AtIoNodes, places: Mapping[int, int]) -> AtIoNodes:
+    return replace(series, at=[places[int(n)] for n in series.at])
 
 
-def by_io_nodes(order: Iterable[int]) -> dict[str, Any]:
-    """Make the axis of numbers of I/O nodes: in this order, at equal distances."""
-    names = [str(n) for n in order]
-    return X_AXIS | {"categoryorder": "array", "categoryarray": names}
-
-
-def curve(
+def curve_figure(
     points: Sequence[Point],
     *,
     best: int | None,
     decision: int | None,
     measured: Mapping[int, Sequence[float]] | None = None,
-    colours: Colours = PRINTED,
-) -> list[Trace]:
+) -> Figure:
     """Draw a predicted curve with its interval, the decision, and measured runs (MiB/s)."""
     bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
-    traces = expected(bands, colours)
     # The markers that are drawn on the line have more to show.
-    traces[-1] |= {"mode": "lines", "hoverinfo": "skip"}
-    for basis, meaning in _MEANINGS.items():
-        found = [point for point in points if point.basis == basis]
-        traces += _mark(found, meaning, symbol=_SYMBOLS[basis], size=9, colour=colours.line)
-    at_best, at_decided = ([p for p in points if p.io_nodes == n] for n in (best, decision))
-    both = "best and decision" if best == decision else "best"
-    traces += _mark(at_best, both, symbol="circle-open", size=19, colour=colours.line)
-    if best != decision:
-        traces += [decided(point.io_nodes, point.bandwidth_mib_s, colours) for point in at_decided]
+    series: list[AtIoNodes] = [*expected(bands)[:2]]
+    for basis, (meaning, symbol) in _MEANINGS.items():
+        of_basis = {
+            point.io_nodes: point.bandwidth_mib_s for point in points if point.basis == basis
+        }
+        series += [_marks(of_basis, meaning, symbol)] if of_basis else []
+    if best in bands:
+        name = "best and decision" if best == decision else "best"
+        series.append(_marks({best: bands[best]}, name, "ring", _LARGE_MARK))
+    if decision in bands and decision != best:
+        series.append(decided(decision, bands[decision]))
     if measured:
-        traces.append(runs(measured, "measured runs", colours))
-    return traces
+        series.append(runs(measured))
+    return by_io_nodes(series)
 
 
-def expected(bandwidths_mib_s: Mapping[int, Band], colours: Colours = PRINTED) -> list[Trace]:
+def expected(
+    bandwidths_mib_s: Mapping[int, Interval],
+    name: str = "predicted mean",
+    band: str = "predicted, p10 to p90",
+    colours: tuple[str, str] = (LINE, BAND),
+) -> tuple[Band, Line, Points]:
     """Draw the expected bandwidth by number of I/O nodes: the interval as a band, and the mean."""
-    bands = [bandwidths_mib_s[n] for n in sorted(bandwidths_mib_s)]
-    names = [str(n) for n in sorted(bandwidths_mib_s)]
-    return [
-        {
-            "type": "scatter",
-            "x": [*names, *reversed(names)],
-            "y": [*(band.p90 for band in bands), *(band.p10 for band in reversed(bands))],
-            "mode": "lines",
-            "fill": "toself",
-            "fillcolor": colours.band,
-            "line": {"width": 0},
-            "hoverinfo": "skip",
-            "name": "predicted, p10 to p90",
-        },
-        {
-            "type": "scatter",
-            "x": names,
-            "y": [band.mean for band in bands],
-            "mode": "lines+markers",
-            "line": {"color": colours.line},
-            "hovertemplate": "%{x} I/O nodes: %{y:,.1f} MiB/s<extra>predicted mean</extra>",
-            "name": "predicted mean",
-        },
-    ]
+    order = sorted(bandwidths_mib_s)
+    found = [bandwidths_mib_s[n] for n in order]
+    line = Line(name, colours[0], order, [each.mean for each in found])
+    return (
+        Band(band, colours[1], order, [each.p10 for each in found], [each.p90 for each in found]),
+        line,
+        replace(_marks(bandwidths_mib_s, name, "circle"), name="", colour=colours[0]),
+    )
 
 
-def runs(
-    bandwidths_mib_s: Mapping[int, Sequence[float]], name: str, colours: Colours = PRINTED
-) -> Trace:
+def runs(bandwidths_mib_s: Mapping[int, Sequence[float]], name: str = "measured runs") -> Points:
     """Draw the bandwidth of runs by number of I/O nodes as points."""
-    ordered = sorted(bandwidths_mib_s.items())
-    return {
-        "type": "scatter",
-        "x": [str(n) for n, values in ordered for _ in values],
-        "y": [value for _, values in ordered for value in values],
-        "mode": "markers",
-        "marker": {"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": colours.runs}},
-        "name": name,
-        "hovertemplate": "%{x} I/O nodes: %{y:,.1f} MiB/s<extra></extra>",
-    }
+    pairs = [(n, value) for n, values in sorted(bandwidths_mib_s.items()) for value in values]
+    return Points(
+        *(name, RUNS, [n for n, _ in pairs], [value for _, value in pairs], "cross"),
+        hints=[f"{in_words(n)}: {bandwidth(value)}" for n, value in pairs],
+    )
 
 
-def decided(io_nodes: int, band: Band, colours: Colours = PRINTED) -> Trace:
+def decided(io_nodes: int, found: Interval) -> Points:
     """Mark the decision on a curve."""
-    return _marks({io_nodes: band}, "decision", "square-open", 19, colours.decision)
+    return replace(_marks({io_nodes: found}, "decision", "square", _LARGE_MARK), colour=_DECISION)
 
 
-def _mark(
-    points: Sequence[Point], name: str, *, symbol: str, size: int, colour: str
-) -> list[Trace]:
-    bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
-    return [_marks(bands, name, symbol, size, colour)] if bands else []
-
-
-def _marks(bands: Mapping[int, Band], name: str, symbol: str, size: int, colour: str) -> Trace:
-    return {
-        "type": "scatter",
-        "x": [str(n) for n in bands],
-        "y": [band.mean for band in bands.values()],
-        "mode": "markers",
-        "marker": {
-            "symbol": symbol,
-            "size": size,
-            "color": colour,
-            "line": {"width": 2, "color": colour},
-        },
-        "name": name,
-        "hovertemplate": f"%{{x}} I/O nodes: %{{y:.1f}} MiB/s<extra>{name}</extra>",
-    }
+def _marks(bands: Mapping[int, Interval], name: str, symbol: Symbol, size: int = _MARK) -> Points:
+    order = sorted(bands)
+    means = [bands[n].mean for n in order]
+    hints = [f"{in_words(n)}: {bandwidth(bands[n].mean)}, {name}" for n in order]
+    return Points(name, LINE, order, means, symbol, size, hints)

@@ -5,32 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import plotly.graph_objects as go
-
-from ioncast_base.offline_pages import bullets, laid_out, paragraph, write_page
+from ioncast_base.pages.page import bullets, drawn, paragraph, write_page
 from ioncast_base.wording import in_words, sentence
-from predictor.curve.drawing import X_AXIS, Y_AXIS, curve
+from predictor.curve.drawing import curve_figure
 from predictor.curve.explanation import explain
 from predictor.curve.prediction import Prediction
-
-
-def curve_figure(
-    prediction: Prediction, measured: Mapping[int, Sequence[float]] | None = None
-) -> go.Figure:
-    """Draw a predicted curve with its interval, the decision, and measured runs as points."""
-    traces = curve(
-        prediction.curve,
-        best=prediction.best.io_nodes,
-        decision=prediction.decision.io_nodes,
-        measured=measured,
-    )
-    return laid_out(go.Figure(traces), height=None, xaxis=X_AXIS, yaxis=Y_AXIS)
 
 
 def write_html(
     prediction: Prediction, path: str | Path, measured: Mapping[int, Sequence[float]] | None = None
 ) -> None:
-    """Write the plot of a prediction as one HTML page of about 5 MB that needs no other file.
+    """Write the plot of a prediction as one HTML page that needs no other file.
 
     If nothing is predicted, the page says why. A file that cannot be written raises an InputError.
     """
@@ -40,7 +25,7 @@ def write_html(
         *([paragraph(sentence(own.in_words))] if own else []),
         paragraph(_best(prediction)),
         paragraph(f"Decision: {decision}"),
-        *([curve_figure(prediction, measured)] if prediction.curve else []),
+        *([_curve(prediction, measured)] if prediction.curve else []),
         bullets("Why", reasons),
         bullets("Warnings", prediction.warnings),
     ]
@@ -53,3 +38,13 @@ def _best(prediction: Prediction) -> str:
     if best.io_nodes is None:
         return f"No prediction: {best.why}."
     return f"Best: {in_words(best.io_nodes)} ({best.why})."
+
+
+def _curve(prediction: Prediction, measured: Mapping[int, Sequence[float]] | None) -> str:
+    figure = curve_figure(
+        prediction.curve,
+        best=prediction.best.io_nodes,
+        decision=prediction.decision.io_nodes,
+        measured=measured,
+    )
+    return drawn(figure, "Predicted bandwidth by number of I/O nodes")

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchdb.measurements.cells import outliers
-from predictor.curve.drawing import Trace
+from ioncast_base.pages.figures import Box, Boxes, Points, Series, Symbol, side_by_side
 
 _RING, _POINT = 13, 5
 
 EXPLANATION = (
-    "<p>A box is the middle half of the values, and the line in it their median. The whiskers end"
+    "A box is the middle half of the values, and the line in it their median. The whiskers end"
     " at the lowest and the highest value. A ring marks an outlier, a run that is far from all"
-    " others of its box; the whiskers do not reach it.</p>"
+    " others of its box; the whiskers do not reach it."
 )
 
 
 @dataclass(frozen=True)
-class Box:
-    """A box, the ends of its whiskers, and the outliers beyond them."""
-
-    q1: float
-    median: float
-    q3: float
-    lower: float
-    upper: float
-    outliers: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Series:
+class Distributions:
     """Values by number of I/O nodes, and their look.
 
-    Series also differ by Plotly's `symbol` (empty to draw no values) and `is_filled`, because
-    prints may have no colours. Only bandwidths have outliers.
+    Distributions also differ by `symbol` (None to draw no values) and `is_filled`, because prints
+    may have no colours. Only bandwidths have outliers.
     """
 
     name: str
     values: Mapping[int, Sequence[float]]
     colour: str
-    symbol: str
+    symbol: Symbol | None
     is_filled: bool
     is_bandwidth: bool = False
 
@@ -69,72 +57,43 @@ def box(values: Sequence[float], is_outlier: Sequence[bool]) -> Box:
     )
 
 
-def box_plot(all_series: Iterable[Series]) -> list[Trace]:
-    """Draw series side by side; the figure needs `boxmode="group"`."""
-    found = [(series, _boxes(series)) for series in all_series if any(series.values.values())]
-    rings = [
-        _rings(series, boxes)
-        for series, boxes in found
-        if any(each.outliers for each in boxes.values())
+def box_plot(all_distributions: Sequence[Distributions], order: Sequence[int]) -> list[Series]:
+    """Draw distributions side by side, at the places of numbers of I/O nodes in an order."""
+    places = {n: place for place, n in enumerate(order)}
+    shown = [each for each in all_distributions if any(each.values.values())]
+    return [
+        series
+        for number, distributions in enumerate(shown)
+        for series in _drawn(distributions, places, *side_by_side(len(shown), number))
     ]
-    # All rings mean the same, so the legend needs only one.
-    return [*(_drawn(*each) for each in found), *rings[:1], *(r | _UNNAMED for r in rings[1:])]
 
 
-_UNNAMED = {"showlegend": False}
-
-
-def _boxes(series: Series) -> dict[int, Box]:
-    return {
-        n: box(values, outliers(values) if series.is_bandwidth else [False] * len(values))
-        for n, values in sorted(series.values.items())
-        if values
+def _drawn(
+    distributions: Distributions, places: Mapping[int, int], offset: float, width: float
+) -> Iterator[Series]:
+    known = {n: values for n, values in sorted(distributions.values.items()) if values}
+    boxes = {
+        n: box(values, outliers(values) if distributions.is_bandwidth else [False] * len(values))
+        for n, values in known.items()
     }
+    name, colour = distributions.name, distributions.colour
+    at = {n: places[n] + offset for n in known}
+    yield Boxes(
+        *(name, colour, list(at.values()), list(boxes.values())),
+        width=0.8 * width,
+        is_filled=distributions.is_filled,
+    )
+    if distributions.symbol is not None:
+        runs = [(at[n], value) for n, values in known.items() for value in values]
+        yield _points("", colour, runs, distributions.symbol, _POINT)
+    rings = [(at[n], value) for n, found in boxes.items() for value in found.outliers]
+    if rings:
+        yield _points("outlier", "var(--text)", rings, "ring", _RING)
 
 
-def _drawn(series: Series, boxes: Mapping[int, Box]) -> Trace:
-    """Draw the boxes of a series with all of its values."""
-    shown = list(boxes.values())
-    trace: Trace = {
-        "type": "box",
-        "name": series.name,
-        "offsetgroup": series.name,
-        "x": [str(n) for n in boxes],
-        "q1": [each.q1 for each in shown],
-        "median": [each.median for each in shown],
-        "q3": [each.q3 for each in shown],
-        "lowerfence": [each.lower for each in shown],
-        "upperfence": [each.upper for each in shown],
-        "line": {"color": series.colour, "width": 2},
-        "boxpoints": False,
-    }
-    if not series.is_filled:
-        trace["fillcolor"] = "rgba(255, 255, 255, 0.8)"
-    if series.symbol:
-        trace |= {
-            "y": [list(series.values[n]) for n in boxes],
-            "boxpoints": "all",
-            "jitter": 0,
-            "pointpos": 0,
-            "marker": {"symbol": series.symbol, "size": _POINT, "color": series.colour},
-        }
-    return trace
-
-
-def _rings(series: Series, boxes: Mapping[int, Box]) -> Trace:
-    """Draw rings around outliers: points of a box without lines in the same place."""
-    pairs = [(str(n), value) for n, each in boxes.items() for value in each.outliers]
-    return {
-        "type": "box",
-        "name": "outlier",
-        "offsetgroup": series.name,
-        "x": [n for n, _ in pairs],
-        "y": [value for _, value in pairs],
-        "boxpoints": "all",
-        "jitter": 0,
-        "pointpos": 0,
-        "hoveron": "points",
-        "line": {"width": 0, "color": "rgba(0, 0, 0, 0)"},
-        "fillcolor": "rgba(0, 0, 0, 0)",
-        "marker": {"symbol": "circle-open", "size": _RING, "color": "#000000"},
-    }
+def _points(
+    name: str, colour: str, pairs: Sequence[tuple[float, float]], symbol: Symbol, size: float
+) -> Points:
+    return Points(
+        name, colour, [at for at, _ in pairs], [value for _, value in pairs], symbol, size
+    )

@@ -113,7 +113,7 @@ def validate(
     )
     warnings += said
     if html is not None:
-        # Plotly takes longer to import than most databases to read.
+        # Only the page needs Jinja.
         from predictor.validation.report_page import write_html  # noqa: PLC0415
 
         write_html(results, html, system=system, warnings=warnings)

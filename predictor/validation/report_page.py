@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-import plotly.graph_objects as go
-
-from ioncast_base.offline_pages import bullets, heading, laid_out, table, write_page
+from ioncast_base.pages.figures import (
+    Bars,
+    Figure,
+    Panel,
+    Points,
+    Series,
+    categories,
+    from_zero,
+    rows,
+    side_by_side,
+)
+from ioncast_base.pages.page import bullets, drawn, heading, paragraph, table, write_page
 from predictor.curve.decision import TOLERANCE
-from predictor.curve.drawing import PRINTED, Y_AXIS, by_io_nodes, expected
+from predictor.curve.drawing import IO_NODES, LINE, RUNS, by_io_nodes, expected
 from predictor.validation.against_reruns import SPLITS, Comparison
-from predictor.validation.box_plots import EXPLANATION, Series, box_plot
+from predictor.validation.box_plots import EXPLANATION, Distributions, box_plot
 from predictor.validation.result_tables import (
     FLOOR,
     PREDICTION,
@@ -27,94 +35,74 @@ from predictor.validation.result_tables import (
     source_rows,
 )
 
-_FLOOR, _BENCHMARK = "#6b6b6b", "#333333"
-_PER_CENT = {"tickformat": ".0%", "rangemode": "tozero"}
-# Heights in pixels: a bar with its label, and the space around all bars.
-_BAR, _AROUND = 64, 150
+_FLOOR, _BENCHMARK = "var(--other)", "var(--text)"
+# Two bars in a row: the part of the row that they fill, and its pixels.
+_BARS, _ROW = 0.5, 64
 
 
-def bandwidth_figure(result: Validated) -> go.Figure:
+def bandwidth_figure(result: Validated) -> Figure:
     """Draw an application's predicted curve, and its reruns beside its benchmark as boxes."""
-    series = [
-        Series("benchmark", result.benchmark, _BENCHMARK, "circle-open", False, is_bandwidth=True),
-        Series("reruns", result.reruns, PRINTED.runs, "x-thin-open", True, is_bandwidth=True),
-    ]
-    figure = go.Figure([*expected(result.expected), *box_plot(series)])
     order = sorted({*result.expected, *result.reruns})
-    return laid_out(figure, boxmode="group", xaxis=by_io_nodes(order), yaxis=Y_AXIS)
-
-
-def error_figure(prediction: Comparison, floor: Comparison) -> go.Figure:
-    """Draw the errors of single reruns by number of I/O nodes, beside the noise floor."""
-    series = [
-        Series(PREDICTION, prediction.run_errors, PRINTED.line, "circle", is_filled=True),
-        Series(FLOOR, floor.run_errors, _FLOOR, "circle-open", is_filled=False),
+    benchmark = {n: runs for n, runs in result.benchmark.items() if n in order}
+    distributions = [
+        Distributions("benchmark", benchmark, _BENCHMARK, "ring", False, is_bandwidth=True),
+        Distributions("reruns", result.reruns, RUNS, "cross", True, is_bandwidth=True),
     ]
-    return laid_out(
-        go.Figure(box_plot(series)),
-        boxmode="group",
-        xaxis=by_io_nodes(prediction.run_errors),
-        yaxis=_PER_CENT | {"title": "error of each rerun"},
-    )
+    return by_io_nodes(expected(result.expected), order, box_plot(distributions, order))
 
 
-def halves_figure(result: Validated) -> go.Figure:
+def error_figure(prediction: Comparison, floor: Comparison) -> Figure:
+    """Draw the errors of single reruns by number of I/O nodes, beside the noise floor."""
+    order = sorted(prediction.run_errors)
+    distributions = [
+        Distributions(PREDICTION, prediction.run_errors, LINE, "circle", is_filled=True),
+        Distributions(FLOOR, floor.run_errors, _FLOOR, "ring", is_filled=False),
+    ]
+    return _errors(order, box_plot(distributions, order), "error of each rerun")
+
+
+def halves_figure(result: Validated) -> Figure:
     """Draw the errors of random halves of the reruns, and the error of the prediction as marks."""
-    errors = {n: result.prediction.cell_errors[n][0] for n in result.errors_of_halves}
-    halves = Series("random halves", result.errors_of_halves, _FLOOR, "", is_filled=False)
-    figure = go.Figure(box_plot([halves]))
-    figure.add_scatter(
-        x=[str(n) for n in errors],
-        y=list(errors.values()),
-        mode="markers",
-        name=PREDICTION,
-        marker={"symbol": "diamond", "size": 10, "color": PRINTED.line},
-    )
-    return laid_out(
-        figure,
-        boxmode="group",
-        xaxis=by_io_nodes(errors),
-        yaxis=_PER_CENT | {"title": "error of the mean"},
-    )
+    order = sorted(result.errors_of_halves)
+    errors = [result.prediction.cell_errors[n][0] for n in order]
+    halves = Distributions("random halves", result.errors_of_halves, _FLOOR, None, is_filled=False)
+    marks = Points(PREDICTION, LINE, range(len(order)), errors, "diamond")
+    return _errors(order, [*box_plot([halves], order), marks], "error of the mean")
 
 
-def kind_figure(kinds: Sequence[KindError]) -> go.Figure:
+def _errors(order: Sequence[int], series: Sequence[Series], title: str) -> Figure:
+    values = from_zero(series, title, "{:.0%}".format)
+    return Figure([Panel(categories(list(map(str, order)), IO_NODES), values, series)])
+
+
+def kind_figure(kinds: Sequence[KindError]) -> Figure:
     """Draw the mean error by kind of phase, beside the noise floor."""
-    figure = go.Figure()
-    labels = [str(one.kind).replace(" ", "<br>", 1) for one in kinds]
-    for values, name, colour in (
-        ([kind.error for kind in kinds], PREDICTION, PRINTED.line),
-        ([kind.noise_floor for kind in kinds], FLOOR, _FLOOR),
-    ):
-        figure.add_bar(
-            x=values,
-            y=labels,
-            orientation="h",
-            name=name,
-            marker={"color": colour},
-            customdata=[kind.reruns for kind in kinds],
-            hovertemplate="%{x:.1%} of %{customdata:.1f} reruns<extra>" + name + "</extra>",
-        )
-    return laid_out(
-        figure,
-        height=len(kinds) * _BAR + _AROUND,
-        barmode="group",
-        xaxis=_PER_CENT | {"title": "mean error"},
-        yaxis={"autorange": "reversed", "automargin": True},
-    )
+    errors: dict[tuple[str, str], list[float | None]] = {
+        (PREDICTION, LINE): [kind.error for kind in kinds],
+        (FLOOR, _FLOOR): [kind.noise_floor for kind in kinds],
+    }
+    series = []
+    for place, ((name, colour), values) in enumerate(errors.items()):
+        offset, width = side_by_side(2, place, _BARS)
+        at = [row + offset for row in range(len(kinds))]
+        hints = [f"{name}, of {kind.reruns:.1f} reruns" for kind in kinds]
+        texts = ["" if value is None else f"{value:.1%}" for value in values]
+        series.append(Bars(name, colour, at, values, (), width, hints, texts))
+    axis = from_zero(series, "mean error", "{:.0%}".format, room=1.15)
+    return Figure([rows([str(one.kind) for one in kinds], axis, series, row=_ROW, width=_BARS)])
 
 
 def write_html(
     results: Sequence[Validated], path: str | Path, *, system: str, warnings: Sequence[str]
 ) -> None:
-    """Write the report of at least one application as one HTML page of about 5 MB.
+    """Write the report of at least one application as one HTML page.
 
     The page needs no other file. A failure leaves the old file, and raises an InputError.
     """
     parts = [
         _ERRORS,
         table(error_rows(results)),
-        _DECISIONS.substitute(tolerance=f"{TOLERANCE:.0%}"),
+        _DECISIONS,
         table(decision_rows(results)),
         DUNN,
         *_sections(results),
@@ -123,25 +111,25 @@ def write_html(
     write_page(path, title=f"Predictions and reruns on {system}", parts=parts)
 
 
-def _sections(results: Sequence[Validated]) -> Iterator[str | go.Figure]:
+def _sections(results: Sequence[Validated]) -> Iterator[str]:
     if rows := source_rows(results):
         yield heading("Where the mean error comes from") + _SOURCES + table(rows)
     if kinds := kind_errors(results):
         yield heading("Error by kind of phase") + _KINDS
-        yield kind_figure(kinds)
+        yield drawn(kind_figure(kinds), "Mean error by kind of phase")
     if len(results) > 1 and kinds:
         yield heading("Error by number of I/O nodes, all applications")
-        yield error_figure(*pooled(results))
+        yield drawn(error_figure(*pooled(results)), _ERRORS_DRAWN)
     for result in results:
         yield heading(result.application)
-        yield bandwidth_figure(result)
-        yield EXPLANATION
+        yield drawn(bandwidth_figure(result), f"Bandwidth of {result.application}")
+        yield paragraph(EXPLANATION)
         if result.prediction.run_errors:
             yield table(curve_cells(result))
-            yield error_figure(result.prediction, result.floor)
+            yield drawn(error_figure(result.prediction, result.floor), _ERRORS_DRAWN)
         if result.errors_of_halves:
             yield HALVES
-            yield halves_figure(result)
+            yield drawn(halves_figure(result), "Errors of random halves of the reruns")
 
 
 def curve_cells(result: Validated) -> list[dict[str, Any]]:
@@ -152,27 +140,35 @@ def curve_cells(result: Validated) -> list[dict[str, Any]]:
     ]
 
 
-_ERRORS = """\
-<p>Error: |Bw &minus; Ba| / Ba for each rerun Ba, with Bw the predicted mean. Noise floor: the same
-error if an application's own repetitions predict each other. No prediction can be much
-better.</p>"""
-_DECISIONS = Template("""\
-<p>Regret: the share of bandwidth that is lost with the number of I/O nodes predicted best (within
-$tolerance: with the fewest whose predicted mean is that near the best). Kendall's tau: 1 if the
-predicted curve orders the numbers of I/O nodes as the measured curve does. Four of five reruns
-should be in p10 to p90.</p>""")
-DUNN = """\
-<p>Dunn's p: how often chance alone would set reruns and benchmark as far apart as they are. Below
-0.05 they differ, be it by much or little. A larger value does not prove that they are the same,
-above all with few runs.</p>"""
-HALVES = f"""\
-<p>Random halves: the error if the mean of one random half of the reruns predicts the mean of the
-other, over {SPLITS} random splits. The same runs are that far apart by chance. Halves as far: the
-share of splits with an error at least as high as that of the prediction.</p>"""
-_SOURCES = """\
-<p>Noise: the error of repetitions as predictions of each other. The other error is attributed to
-parts of phases that no benchmark resembles (missing pattern), to parts for which another
-benchmark stands in (poor match), and to drift between the reruns. The rest is unexplained.</p>"""
-_KINDS = (
-    "<p>A rerun counts for each kind in proportion to the kind's share of its predicted time.</p>"
+_ERRORS_DRAWN = "Errors of single reruns by number of I/O nodes"
+_ERRORS = paragraph(
+    "Error: |Bw − Ba| / Ba for each rerun Ba, with Bw the predicted mean. Noise floor: the "
+    "same error if an application's own repetitions predict each other. No prediction can be "
+    "much better."
+)
+_DECISIONS = paragraph(
+    "Regret: the share of bandwidth that is lost with the number of I/O nodes predicted best "
+    f"(within {TOLERANCE:.0%}: with the fewest whose predicted mean is that near the best). "
+    "Kendall's tau: 1 if the predicted curve orders the numbers of I/O nodes as the measured "
+    "curve does. Four of five reruns should be in p10 to p90."
+)
+DUNN = paragraph(
+    "Dunn's p: how often chance alone would set reruns and benchmark as far apart as they "
+    "are. Below 0.05 they differ, be it by much or little. A larger value does not prove that "
+    "they are the same, above all with few runs."
+)
+HALVES = paragraph(
+    "Random halves: the error if the mean of one random half of the reruns predicts the mean "
+    f"of the other, over {SPLITS} random splits. The same runs are that far apart by chance. "
+    "Halves as far: the share of splits with an error at least as high as that of the "
+    "prediction."
+)
+_SOURCES = paragraph(
+    "Noise: the error of repetitions as predictions of each other. The other error is "
+    "attributed to parts of phases that no benchmark resembles (missing pattern), to parts "
+    "for which another benchmark stands in (poor match), and to drift between the reruns. The "
+    "rest is unexplained."
+)
+_KINDS = paragraph(
+    "A rerun counts for each kind in proportion to the kind's share of its predicted time."
 )

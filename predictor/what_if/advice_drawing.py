@@ -1,38 +1,30 @@
-"""Traces of the curves today and then as plain JSON for Plotly, for pages and files."""
+"""The curves today and then as a figure, for pages and files."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ioncast_base.pages.figures import Figure
 from predictor.curve.composing import Point
-from predictor.curve.drawing import PRINTED, Colours, Trace, expected
+from predictor.curve.drawing import by_io_nodes, expected
 
-CHANGED = Colours(line="#b04a00", band="rgba(176, 74, 0, 0.18)")
+_HEIGHT = 240
+_CHANGED = ("var(--then)", "var(--then-band)")
 
 
-def traces(
-    today: Sequence[Point],
-    then: Sequence[Point],
-    colours: Colours = PRINTED,
-    changed: Colours = CHANGED,
-    *,
-    name: str = "today",
-) -> list[Trace]:
-    """Draw the curve of a run and that of the changed run, with their intervals.
+def gain_figure(today: Sequence[Point], then: Sequence[Point], name: str = "today") -> Figure:
+    """Draw the curve of a run beside that of the changed run, with their intervals.
 
     Parameters
     ----------
     name : str
         The name of today's curve, from `advice_words.name_of_today`.
     """
-    return [*_curve(today, name, colours), *_curve(then, "then", changed)]
-
-
-def _curve(points: Sequence[Point], name: str, colours: Colours) -> list[Trace]:
-    bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
-    band, line = expected(bands, colours)
-    hover = f"%{{x}} I/O nodes: %{{y:.1f}} MiB/s<extra>{name}</extra>"
-    return [
-        band | {"name": f"{name}, p10 to p90"},
-        line | {"name": name, "hovertemplate": hover},
-    ]
+    bands_today, bands_then = (
+        {point.io_nodes: point.bandwidth_mib_s for point in points} for points in (today, then)
+    )
+    series = (
+        *expected(bands_today, name, f"{name}, p10 to p90"),
+        *expected(bands_then, "then", "then, p10 to p90", _CHANGED),
+    )
+    return by_io_nodes(series, height=_HEIGHT)

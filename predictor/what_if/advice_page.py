@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import plotly.graph_objects as go
-
-from ioncast_base.offline_pages import (
-    bullets,
-    heading,
-    laid_out,
-    paragraph,
-    table,
-    write_page,
-)
-from predictor.curve.drawing import Y_AXIS, by_io_nodes
-from predictor.curve.prediction import Prediction
-from predictor.what_if.advice_drawing import traces
+from ioncast_base.pages.page import bullets, drawn, heading, paragraph, table, write_page
+from predictor.what_if.advice_drawing import gain_figure
 from predictor.what_if.advice_words import (
     LEGEND,
     conclusion,
@@ -31,8 +20,6 @@ from predictor.what_if.advice_words import (
 )
 from predictor.what_if.advising import Advised
 
-_HEIGHT = 320
-
 
 def write_advice(advised: Advised, path: str | Path) -> None:
     """Write advice as one HTML page, which contains everything it needs.
@@ -40,7 +27,7 @@ def write_advice(advised: Advised, path: str | Path) -> None:
     Parameters
     ----------
     path : str or Path
-        The file to write; about 5 MB with curves, most of it Plotly.
+        The file to write.
 
     Raises
     ------
@@ -52,7 +39,7 @@ def write_advice(advised: Advised, path: str | Path) -> None:
     write_page(path, title=title, parts=_parts(advised))
 
 
-def _parts(advised: Advised) -> Iterator[str | go.Figure]:
+def _parts(advised: Advised) -> Iterator[str]:
     yield paragraph(_begun(f"{conclusion(advised)}."))
     yield paragraph(_begun(f"{today_in_words(advised.today)}."))
     if known := list(rows(advised)):
@@ -62,7 +49,9 @@ def _parts(advised: Advised) -> Iterator[str | go.Figure]:
         if advice.then is not None:
             yield heading(_begun(f"{name_of(advice)} {' '.join(advice.codes)}".strip()))
             yield paragraph(_begun(f"{sentence(advised.today, advice)}."))
-            yield _figure(advised.today, advice.then)
+            today = name_of_today(is_contradicted=is_contradicted(advised.today))
+            figure = gain_figure(advised.today.curve, advice.then.curve, today)
+            yield drawn(figure, f"Bandwidth {today} and then, by number of I/O nodes")
     yield bullets(
         "Not known: measure this",
         [f"{line} (for {', '.join(names)})" for line, names in to_measure(advised).items()],
@@ -73,10 +62,3 @@ def _parts(advised: Advised) -> Iterator[str | go.Figure]:
 def _begun(clause: str) -> str:
     """Begin a clause with a capital letter."""
     return clause[0].upper() + clause[1:]
-
-
-def _figure(today: Prediction, then: Prediction) -> go.Figure:
-    numbers = sorted({point.io_nodes for each in (today, then) for point in each.curve})
-    name = name_of_today(is_contradicted=is_contradicted(today))
-    figure = go.Figure(traces(today.curve, then.curve, name=name))
-    return laid_out(figure, height=_HEIGHT, xaxis=by_io_nodes(numbers), yaxis=Y_AXIS)

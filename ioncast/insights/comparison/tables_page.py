@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import plotly.graph_objects as go
+from markupsafe import Markup
 
 from ioncast.insights.comparison.aligned_text import (
     MOST_SIDE_BY_SIDE,
@@ -21,22 +20,17 @@ from ioncast.insights.comparison.job_rows import job_rows
 from ioncast.insights.comparison.shown import Marked, Texts, overview_rows, shown_rows
 from ioncast.insights.comparison.table_figures import size_figures, time_figures
 from ioncast.insights.tables.characterising import Characterisation
-from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
-
-_STYLE = """
-th:nth-child(2), td:nth-child(2) { text-align: left; }
-mark { background: #ffe8a3; color: inherit; font-weight: 600; }
-"""
+from ioncast_base.pages.page import bullets, drawn, heading, paragraph, table, write_page
 
 
 def write_html(runs: Sequence[Characterisation], path: str | Path, tolerance: float) -> None:
     """Write a page of at least one run; above `MOST_SIDE_BY_SIDE` a row each, and no figures."""
     title = "I/O of one run" if len(runs) == 1 else f"I/O of {len(runs)} runs"
     parts = _side_by_side(runs, tolerance) if len(runs) <= MOST_SIDE_BY_SIDE else _overview(runs)
-    write_page(path, title=title, parts=[*parts, *_files(runs, tolerance)], style=_STYLE)
+    write_page(path, title=title, parts=[*parts, *_files(runs, tolerance)])
 
 
-def _side_by_side(runs: Sequence[Characterisation], tolerance: float) -> Iterator[str | go.Figure]:
+def _side_by_side(runs: Sequence[Characterisation], tolerance: float) -> Iterator[str]:
     names, tables = short_names(runs), compare(runs, tolerance)
     yield from map(paragraph, command_texts(runs))
     yield bullets("Differences", differences(runs, tolerance))
@@ -49,9 +43,10 @@ def _side_by_side(runs: Sequence[Characterisation], tolerance: float) -> Iterato
             if compared.name == "histograms":
                 for title, figure in size_figures(compared, names):
                     yield heading(title, 3)
-                    yield figure
+                    yield drawn(figure, title)
             if compared.name == "time":
-                yield from time_figures(compared, names)
+                for figure in time_figures(compared, names):
+                    yield drawn(figure, "Seconds of a process in each layer")
             yield _table(rows)
     yield bullets("Not recorded", missing_texts(runs))
 
@@ -68,13 +63,9 @@ def _files(runs: Sequence[Characterisation], tolerance: float) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Texts]) -> str:
-    return table([_escaped(row) for row in filled(rows)], is_html=True)
+    return table([dict(_marked(row)) for row in filled(rows)], texts=2)
 
 
-def _escaped(row: Mapping[str, str]) -> dict[str, str]:
-    return {
-        html.escape(name): f"<mark>{html.escape(text)}</mark>"
-        if isinstance(text, Marked)
-        else html.escape(text)
-        for name, text in row.items()
-    }
+def _marked(row: Texts) -> Iterator[tuple[str, str]]:
+    for name, text in row.items():
+        yield name, Markup("<mark>{}</mark>").format(text) if isinstance(text, Marked) else text

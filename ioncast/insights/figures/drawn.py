@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ioncast.insights.figures.laid_out import Figure
 from ioncast_base.limits import MOST_BYTES
+from ioncast_base.pages.figures import Figure
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import in_digits
 
@@ -20,9 +19,6 @@ NO_NUMBER = "–"
 # As many characters fit above a bar on the screen of a telephone.
 LONGEST_NAME = 44
 _LARGEST_PERCENT = 0.995
-# The width of a bar that has its name above it, as a part of its row.
-BAR = 0.34
-_FONT = 12.5
 
 
 class Column(NamedTuple):
@@ -105,37 +101,9 @@ def in_seconds(value: float) -> str:
 
 
 def short_name(text: str) -> str:
-    """Write a path in a figure: its middle is left out, and Plotly reads no tags in it."""
+    """Write a path in a figure, without its middle if it is long."""
     name = visible(text)
     if len(name) > LONGEST_NAME:
         end = LONGEST_NAME * 2 // 3
         name = f"{name[: LONGEST_NAME - end - 1]}…{name[-end:]}"
-    return html.escape(name)
-
-
-def above_bars(labels: Sequence[str]) -> list[dict[str, Any]]:
-    """Write the names of rows above their bars, where a narrow screen has room for them."""
-    return [
-        {
-            "xref": "paper",
-            "x": 0,
-            "xanchor": "left",
-            "y": place - BAR / 2,
-            "yanchor": "bottom",
-            "text": label,
-            "showarrow": False,
-            "align": "left",
-            "font": {"size": _FONT},
-        }
-        for place, label in enumerate(labels)
-    ]
-
-
-def rows_axis(rows: int) -> dict[str, Any]:
-    """Make the axis of rows with names above their bars, the first one on top."""
-    return {
-        "range": [rows - 0.6, -0.8],
-        "showticklabels": False,
-        "showgrid": False,
-        "zeroline": False,
-    }
+    return name

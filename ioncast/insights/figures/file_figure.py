@@ -8,7 +8,6 @@ from typing import Any
 
 from ioncast.insights.comparison.in_words import layer_text
 from ioncast.insights.figures.drawn import (
-    BAR,
     METADATA,
     NO_NUMBER,
     READ,
@@ -16,15 +15,24 @@ from ioncast.insights.figures.drawn import (
     Column,
     Document,
     Drawn,
-    above_bars,
     in_seconds,
     number,
     percent,
-    rows_axis,
     short_name,
     values_of,
 )
-from ioncast.insights.figures.laid_out import Figure, figure
+from ioncast_base.pages.figures import (
+    BAR,
+    Axis,
+    Bars,
+    Figure,
+    Panel,
+    Texts,
+    Write,
+    highest,
+    rows,
+    stacked,
+)
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted, size
 
@@ -35,7 +43,6 @@ _SECONDS = {
     "writes": ("write_seconds", WRITE),
     "metadata": ("metadata_seconds", METADATA),
 }
-_PIXELS_OF_A_FILE, _PIXELS_BESIDE = 46, 100
 # Room for the text behind the longest bar, as a multiple of its length.
 _ROOM = 1.6
 # A file with a smaller share, or nearer to the mean of all files, does not stand out. But with two
@@ -120,74 +127,38 @@ def _said(run: Document, files: Sequence[File], all_files: int) -> str:
 
 
 def _figure(files: Sequence[File]) -> Figure:
-    return figure(
-        [
-            *_panel(files, _BYTES, "x", [size(moved(file)) for file in files]),
-            *_panel(files, _SECONDS, "x2", [in_seconds(seconds(file)) for file in files]),
-        ],
-        height=_PIXELS_BESIDE + _PIXELS_OF_A_FILE * len(files),
-        showlegend=True,
-        barmode="stack",
-        hovermode="closest",
-        annotations=above_bars([short_name(file["path"]) for file in files]),
-        yaxis=rows_axis(len(files)),
-        xaxis=_axis("bytes", [moved(file) for file in files], [0, 0.48]),
-        xaxis2=_axis("seconds", [seconds(file) for file in files], [0.52, 1]),
-    )
+    names = [short_name(file["path"]) for file in files]
+    panels = [
+        _panel(files, names, "bytes", _BYTES, size),
+        _panel(files, names, "seconds", _SECONDS, in_seconds),
+    ]
+    return Figure(panels, is_beside=True)
 
 
 def _panel(
-    files: Sequence[File], parts: Mapping[str, tuple[str, str]], axis: str, texts: Sequence[str]
-) -> list[dict[str, Any]]:
-    rows = list(range(len(files)))
-    write = size if parts is _BYTES else in_seconds
-    shown = {"reads", "writes"} if parts is _BYTES else {"metadata"}
-    bars: list[dict[str, Any]] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "legendgroup": name,
-            "showlegend": name in shown,
-            "xaxis": axis,
-            "y": rows,
-            "x": [number(file.get(field)) for file in files],
-            "text": [write(number(file.get(field))) for file in files],
-            "textposition": "none",
-            "width": BAR,
-            "marker": {"color": colour},
-            "hovertemplate": f"{name}: %{{text}}<extra></extra>",
-        }
-        for name, (field, colour) in parts.items()
-        if any(number(file.get(field)) for file in files)
+    files: Sequence[File],
+    names: Sequence[str],
+    title: str,
+    parts: Mapping[str, tuple[str, str]],
+    write: Write,
+) -> Panel:
+    """Draw a quantity of files; the text at each bar is its number, so the axis needs none."""
+    at = list(range(len(files)))
+    values = {
+        name: [number(file.get(field)) for file in files] for name, (field, _) in parts.items()
+    }
+    bars = [
+        Bars(
+            *(name, parts[name][1], at, ends, starts, BAR),
+            hints=[f"{name}: {write(value)}" for value in values[name]],
+        )
+        for name, (starts, ends) in zip(values, stacked(values.values()), strict=True)
     ]
-    totals = {
-        "type": "scatter",
-        "mode": "text",
-        "showlegend": False,
-        "xaxis": axis,
-        "y": rows,
-        "x": [moved(file) if parts is _BYTES else seconds(file) for file in files],
-        "text": [f" {text}" for text in texts],
-        "textposition": "middle right",
-        "textfont": {"size": 12},
-        "hoverinfo": "skip",
-        "cliponaxis": False,
-    }
-    return [*bars, totals]
-
-
-def _axis(what: str, values: Sequence[float], domain: list[float]) -> dict[str, Any]:
-    return {
-        "title": {"text": what},
-        "range": [0, _ROOM * (max(values) or 1)],
-        "domain": domain,
-        # The text at each bar is its number.
-        "showticklabels": False,
-        "showgrid": False,
-        "showline": False,
-        "zeroline": False,
-    }
+    totals = [sum(of_file) for of_file in zip(*values.values(), strict=True)]
+    texts = Texts(at, totals, [write(total) for total in totals], right=4, up=-4)
+    axis = Axis(title, 0, _ROOM * highest(bars) or 1, {})
+    known = [bar for bar in bars if any(values[bar.name])]
+    return rows(names, axis, [*known, texts])
 
 
 def _row(file: File) -> tuple[str, ...]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ioncast.insights.comparison.in_words import layer_text
 from ioncast.insights.figures.drawn import (
-    BAR,
     METADATA,
     NO_NUMBER,
     READ,
@@ -15,21 +12,18 @@ from ioncast.insights.figures.drawn import (
     Document,
     Drawn,
     Values,
-    above_bars,
     in_seconds,
     number,
     percent,
-    rows_axis,
     values_of,
 )
-from ioncast.insights.figures.laid_out import LEGEND, Figure, figure
 from ioncast.insights.tables.times_table import IN_CALLS, SLOWEST
-from ioncast_base.wording import in_digits, listed
+from ioncast_base.pages.figures import BAR, Bars, Figure, Points, Series, from_zero, rows, stacked
+from ioncast_base.wording import listed
 
 PARTS = {"read": READ, "write": WRITE, "metadata": METADATA}
 _DID = {"read": "reads", "write": "writes", "metadata": "metadata"}
 _CONTAINS = "MPI-IO calls POSIX, so its time contains the time of POSIX in the same files."
-_PIXELS_OF_A_LAYER, _PIXELS_BESIDE = 58, 95
 
 
 def layer_figure(run: Document) -> Drawn | None:
@@ -94,52 +88,29 @@ def _shares(parts: list[float]) -> str:
 
 
 def _figure(values: Values, layers: list[str], run_seconds: float) -> Figure:
-    bars: list[dict[str, Any]] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": _DID[part],
-            "y": list(range(len(layers))),
-            "x": [values.number(layer, part) for layer in layers],
-            "text": [in_digits(values.number(layer, part)) for layer in layers],
-            "textposition": "none",
-            "width": BAR,
-            "marker": {"color": colour},
-            "hovertemplate": f"{_DID[part]}: %{{text}} s<extra></extra>",
-        }
-        for part, colour in PARTS.items()
-        if any(values.number(layer, part) for layer in layers)
+    at = list(range(len(layers)))
+    seconds = {part: [values.number(layer, part) for layer in layers] for part in PARTS}
+    series: list[Series] = [
+        Bars(
+            *(_DID[part], PARTS[part], at, ends, starts, BAR),
+            hints=[f"{_DID[part]}: {in_seconds(value)}" for value in seconds[part]],
+        )
+        for part, (starts, ends) in zip(PARTS, stacked(seconds.values()), strict=True)
+        if any(seconds[part])
     ]
-    slowest: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "slowest process, at least",
-        "y": list(range(len(layers))),
-        "x": [_longer_than_mean(values, layer) for layer in layers],
-        "marker": {
-            "symbol": "line-ns",
-            "size": 16,
-            "line": {"color": "var(--text)", "width": 2.5},
-        },
-        "hovertemplate": "slowest process: at least %{x:,.3~f} s<extra></extra>",
-    }
-    return figure(
-        [*bars, slowest] if any(slowest["x"]) else bars,
-        height=_PIXELS_BESIDE + _PIXELS_OF_A_LAYER * len(layers),
-        showlegend=True,
-        legend=LEGEND | {"traceorder": "normal"},
-        barmode="stack",
-        hovermode="closest",
-        annotations=above_bars([_label(values, layer, run_seconds) for layer in layers]),
-        xaxis={"title": {"text": "seconds, mean of the processes"}, "rangemode": "tozero"},
-        yaxis=rows_axis(len(layers)),
-    )
+    slowest = [_longer_than_mean(values, layer) for layer in layers]
+    if any(slowest):
+        hints = [f"slowest process: at least {in_seconds(value or 0)}" for value in slowest]
+        name = "slowest process, at least"
+        series.append(Points(name, "var(--text)", at, slowest, "stroke", 14, hints))
+    axis = from_zero(series, "seconds, mean of the processes")
+    return Figure([rows([_label(values, layer, run_seconds) for layer in layers], axis, series)])
 
 
 def _label(values: Values, layer: str, run_seconds: float) -> str:
     seconds = sum(_parts(values, layer))
     share = f", {percent(seconds, run_seconds)} of the run time" if run_seconds else ""
-    return f"<b>{layer_text(layer)}</b> {in_seconds(seconds)}{share}"
+    return f"{layer_text(layer)} {in_seconds(seconds)}{share}"
 
 
 def _longer_than_mean(values: Values, layer: str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from ioncast.insights.figures.drawn import (
@@ -16,7 +16,6 @@ from ioncast.insights.figures.drawn import (
     number,
     percent,
 )
-from ioncast.insights.figures.laid_out import Figure, figure
 from ioncast.insights.figures.rank_numbers import (
     Values,
     columns_of,
@@ -25,6 +24,20 @@ from ioncast.insights.figures.rank_numbers import (
     in_words,
     rows_of,
     slowest_of_files,
+)
+from ioncast_base.pages.figures import (
+    Anchor,
+    Axis,
+    Bars,
+    Figure,
+    Line,
+    Panel,
+    Points,
+    Series,
+    Texts,
+    numbers,
+    stacked,
+    whole,
 )
 from ioncast_base.wording import in_digits, size
 
@@ -36,14 +49,13 @@ _SECONDS = {
     "metadata_seconds": ("metadata", METADATA),
     "transfer_seconds": ("reads and writes", "var(--kind-6)"),
 }
-_PIXELS_OF_A_PANEL, _PIXELS_BESIDE = 150, 90
+_HEIGHT = 130
 # More bars have no room between them.
 _MOST_WITH_GAPS = 64
-_MOST_TICKS = 9
 _GAP = 0.15
 _SAME = 1.005
-# Parts of the height between two panels, and room above the longest bar.
-_BETWEEN, _ROOM = 0.08, 1.25
+# Room above the longest bar, as a multiple of its length.
+_ROOM = 1.25
 _KIB, _UNITS = 1024, ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SOURCES = {
     "trace": "its trace (DXT)",
@@ -123,81 +135,26 @@ def _sentence(found: Values, processes: int, did: str, write: Any, of: str) -> s
     return f"{rank} {did} most, {write(largest)}: {in_digits(largest / mean)} times the mean."
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """A panel of the figure."""
-
-    parts: Mapping[str, tuple[str, str]]
-    whole: str
-    axis: str
-    unit: str
-    divisor: float
-    gap: float
-
-
 def _figure(ranks: Values, kinds: Sequence[Mapping[str, tuple[str, str]]]) -> Figure:
-    panels = [_panel(ranks, kind, place) for place, kind in enumerate(kinds)]
-    bars = [_bars(ranks, name, panel) for panel in panels for name in panel.parts]
-    labels = [bar["name"] for bar in bars]
-    for place, bar in enumerate(bars):
-        bar["showlegend"] = bar["name"] not in labels[:place]
-    return figure(
-        [*bars, *(trace for panel in panels for trace in _extremes(ranks, panel))],
-        height=_PIXELS_BESIDE + _PIXELS_OF_A_PANEL * len(panels),
-        showlegend=True,
-        barmode="stack",
-        hovermode="closest",
-        shapes=[_mean(ranks, panel) for panel in panels],
-        xaxis=_x_axis(ranks["processes"], panels[-1].axis),
-        **{
-            panel.axis.replace("y", "yaxis"): _y_axis(ranks, panel, place, len(panels))
-            for place, panel in enumerate(panels)
-        },
-    )
+    return Figure([_panel(ranks, kind, is_last=kind is kinds[-1]) for kind in kinds])
 
 
-def _panel(ranks: Values, kind: Mapping[str, tuple[str, str]], place: int) -> _Panel:
+def _panel(ranks: Values, kind: Mapping[str, tuple[str, str]], *, is_last: bool) -> Panel:
     names = list(_drawn(ranks, kind))
     whole = "bytes" if kind is _BYTES else "io_seconds"
     if whole not in ranks["values"]:
         whole = names[0]
     unit, divisor = _scale(ranks, kind)
-    has_gaps = len(ranks["first_ranks"]) <= _MOST_WITH_GAPS
-    return _Panel(
-        parts={name: kind[name] for name in names},
-        whole=whole,
-        axis=f"y{place + 1}" if place else "y",
-        unit=unit,
-        divisor=divisor,
-        gap=_GAP if has_gaps else 0,
-    )
+    most = max(number(ranks["values"][name]["largest"]) for name in (whole, *names)) / divisor
+    bars = list(_bars(ranks, {name: kind[name] for name in names}, whole, divisor))
+    series: list[Series] = [*bars, *_extremes(ranks, whole, divisor)]
+    values = numbers(0, _ROOM * most, unit)
+    return Panel(_ranks_axis(ranks["processes"], is_last=is_last), values, series, _HEIGHT)
 
 
-def _x_axis(processes: int, anchor: str) -> dict[str, Any]:
-    return {
-        "title": {"text": "rank"},
-        "range": [-0.6, processes - 0.4],
-        "anchor": anchor,
-        "showgrid": False,
-        "zeroline": False,
-        "tickformat": ",d",
-        "nticks": 9,
-        **({"dtick": 1} if processes <= _MOST_TICKS else {}),
-    }
-
-
-def _y_axis(ranks: Values, panel: _Panel, place: int, panels: int) -> dict[str, Any]:
-    height = (1 - _BETWEEN * (panels - 1)) / panels
-    low = (panels - 1 - place) * (height + _BETWEEN)
-    most = number(ranks["values"][panel.whole]["largest"]) / panel.divisor
-    return {
-        "title": {"text": panel.unit},
-        "domain": [low, low + height],
-        "range": [0, _ROOM * most],
-        "nticks": 5,
-        "exponentformat": "none",
-        "separatethousands": True,
-    }
+def _ranks_axis(processes: int, *, is_last: bool) -> Axis:
+    axis = replace(whole(numbers(-0.6, processes - 0.4, "rank")), has_grid=False)
+    return axis if is_last else replace(axis, title="", ticks={})
 
 
 def _places(ranks: Values) -> list[float]:
@@ -213,64 +170,48 @@ def _scale(ranks: Values, panel: Mapping[str, Any]) -> tuple[str, float]:
     return (unit, _KIB ** powers[unit]) if unit in powers else ("bytes", 1)
 
 
-def _bars(ranks: Values, name: str, panel: _Panel) -> dict[str, Any]:
-    label, colour = panel.parts[name]
+def _bars(
+    ranks: Values, parts: Mapping[str, tuple[str, str]], whole: str, divisor: float
+) -> Iterator[Bars]:
+    gap = _GAP if len(ranks["first_ranks"]) <= _MOST_WITH_GAPS else 0
     of_each = "a process, " if has_ranges(ranks) else ""
-    write = size if panel.whole == "bytes" else in_seconds
-    means = [number(value) for value in ranks["values"][name]["mean"]]
-    return {
-        "type": "bar",
-        "name": label,
-        "legendgroup": label,
-        "yaxis": panel.axis,
-        "x": _places(ranks),
-        "y": [mean / panel.divisor for mean in means],
-        "width": [high - low + 1 - panel.gap for low, high in ends_of(ranks)],
-        "text": [
-            f"rank {in_words(*ends)}<br>{of_each}{label}: {write(mean)}"
-            for ends, mean in zip(ends_of(ranks), means, strict=True)
-        ],
-        "textposition": "none",
-        "marker": {"color": colour},
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    write = size if whole == "bytes" else in_seconds
+    ends_of_ranks = ends_of(ranks)
+    means = {name: [number(value) for value in ranks["values"][name]["mean"]] for name in parts}
+    heights = [[mean / divisor for mean in of_part] for of_part in means.values()]
+    for (name, (label, colour)), (starts, ends) in zip(
+        parts.items(), stacked(heights), strict=True
+    ):
+        yield Bars(
+            *(label, colour, _places(ranks), ends, starts),
+            width=[high - low + 1 - gap for low, high in ends_of_ranks],
+            hints=[
+                f"rank {in_words(*ranks_of_bar)}: {of_each}{label}: {write(mean)}"
+                for ranks_of_bar, mean in zip(ends_of_ranks, means[name], strict=True)
+            ],
+        )
 
 
-def _extremes(ranks: Values, panel: _Panel) -> Iterator[dict[str, Any]]:
-    """Mark the process with most, and in ranges the most of a process."""
-    found = ranks["values"][panel.whole]
-    common = {"type": "scatter", "yaxis": panel.axis, "hoverinfo": "skip"}
+def _extremes(ranks: Values, whole: str, divisor: float) -> Iterator[Series]:
+    """Mark the mean, the process with most, and in ranges the most of a process."""
+    found, processes = ranks["values"][whole], ranks["processes"]
     if "max" in found:
-        yield common | {
-            "mode": "lines",
-            "name": "most of a process in the range",
-            "legendgroup": "most",
-            "showlegend": panel.axis == "y",
-            "x": _places(ranks),
-            "y": [number(value) / panel.divisor for value in found["max"]],
-            "line": {"color": "var(--muted)", "width": 1, "shape": "hvh"},
-        }
-    if _are_same(found, ranks["processes"]):
+        most = [number(value) / divisor for value in found["max"]]
+        corners = [end for low, high in ends_of(ranks) for end in (low - 0.5, high + 0.5)]
+        values = [value for value in most for _ in range(2)]
+        name = "most of a process in the range"
+        yield Line(name, "var(--muted)", corners, values, width=1)
+    mean = number(found["total"]) / processes / divisor
+    ends = [-0.6, processes - 0.4]
+    yield Line("", "var(--text)", ends, [mean, mean], is_dashed=True, width=1.2)
+    if _are_same(found, processes):
         return
-    rank, processes = found["largest_rank"], ranks["processes"]
-    side = "right" if 3 * rank < processes else "left" if 3 * rank > 2 * processes else "center"
-    yield common | {
-        "mode": "markers+text",
-        "showlegend": False,
-        "x": [rank],
-        "y": [number(found["largest"]) / panel.divisor],
-        "marker": {"symbol": "triangle-down", "size": 9, "color": "var(--text)", "standoff": 3},
-        "text": [f"rank {rank:,}"],
-        "textposition": f"top {side}",
-        "cliponaxis": False,
-    }
-
-
-def _mean(ranks: Values, panel: _Panel) -> dict[str, Any]:
-    mean = number(ranks["values"][panel.whole]["total"]) / ranks["processes"] / panel.divisor
-    line = {"color": "var(--text)", "width": 1.2, "dash": "dash"}
-    ends = {"x0": 0, "x1": 1, "y0": mean, "y1": mean}
-    return {"type": "line", "xref": "paper", "yref": panel.axis, "line": line, **ends}
+    rank, top = found["largest_rank"], number(found["largest"]) / divisor
+    anchor: Anchor = (
+        "start" if 3 * rank < processes else "end" if 3 * rank > 2 * processes else "middle"
+    )
+    yield Points("", "var(--text)", [rank], [top], "triangle", 7)
+    yield Texts([rank], [top], [f"rank {rank:,}"], anchor, up=8)
 
 
 def _are_same(found: Values, processes: int) -> bool:

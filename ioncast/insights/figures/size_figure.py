@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from math import ceil, log10
-from typing import Any
 
 from ioncast.insights.comparison.in_words import layer_text
 from ioncast.insights.figures.drawn import (
@@ -19,8 +17,17 @@ from ioncast.insights.figures.drawn import (
     percent,
     values_of,
 )
-from ioncast.insights.figures.laid_out import Figure, figure
 from ioncast.insights.tables.histograms_table import BINS, histogram_row
+from ioncast_base.pages.figures import (
+    Axis,
+    Bars,
+    Figure,
+    Panel,
+    categories,
+    logarithmic,
+    numbers,
+    side_by_side,
+)
 
 _NO_SIZES = "Darshan does not record the sizes of STDIO requests."
 _COLOURS = {"reads": READ, "writes": WRITE}
@@ -28,10 +35,8 @@ _COLOURS = {"reads": READ, "writes": WRITE}
 _TOO_LONG = 50
 # A logarithmic axis begins below 1, so that a single request has a bar.
 _START = 0.5
-# More powers of ten than these have no room on a narrow screen.
-_FEW = 4
-# With bars of one operation, and of both.
-_PIXELS_OF_A_BIN, _PIXELS_BESIDE = {1: 24, 2: 34}, 90
+# Pixels of a bin with one bar, of the space between bins, and of each bar.
+_BIN, _BETWEEN, _BAR = 24, 7, 13
 
 Counts = Mapping[str, Sequence[int]]
 """For "reads" and "writes" the requests in each bin."""
@@ -55,7 +60,7 @@ def _drawn(name: str, counts: Counts) -> Drawn:
         key=f"sizes-{name.lower()}",
         title=f"{name} requests by size",
         said=" ".join(f"{_said(of, found)}." for of, found in counts.items()),
-        figure=_figure(counts),
+        figure=Figure([size_panel(counts, _COLOURS)], has_legend=len(counts) > 1),
         caption=f"{name} requests by size; the larger size belongs to a row",
         columns=(Column("Size", True), *_heads(counts)),
         rows=tuple(_rows(counts)),
@@ -96,51 +101,41 @@ def _said(of: str, counts: Sequence[int]) -> str:
     return f"{part[:1].upper()}{part[1:]} of {whole:,} {of} move {size} each"
 
 
-def _figure(counts: Counts) -> Figure:
-    names = [bin_in_words(bin_) for bin_ in BINS]
+def size_panel(
+    counts: Mapping[str, Sequence[int]], colours: Mapping[str, str], title: str = "requests"
+) -> Panel:
+    """Draw the requests in each bin, with a bar for each name."""
     used = [count for of_bins in counts.values() for count in of_bins if count]
     is_log = max(used) > _TOO_LONG * min(used)
-    bars: list[dict[str, Any]] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": of,
-            "y": names,
-            # The bar of a 0 has no length; its text says 0.
-            "x": [count or _START for count in found] if is_log else list(found),
-            "text": [f"{count:,}" for count in found],
-            "textposition": "outside",
-            "cliponaxis": False,
-            "marker": {"color": _COLOURS[of]},
-            "hovertemplate": f"%{{text}} {of} of %{{y}}<extra></extra>",
-        }
-        for of, found in counts.items()
-    ]
-    return figure(
-        bars,
-        height=_PIXELS_BESIDE + _PIXELS_OF_A_BIN[len(counts)] * len(BINS),
-        showlegend=len(counts) > 1,
-        barmode="group",
-        bargap=0.25,
-        hovermode="closest",
-        uniformtext={"mode": "show", "minsize": 10},
-        xaxis=_axis(max(used), is_log=is_log),
-        yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
-    )
+    bars = []
+    for place, (name, in_bins) in enumerate(counts.items()):
+        offset, width = side_by_side(len(counts), place)
+        bars.append(
+            Bars(
+                name,
+                colours[name],
+                [bin_ + offset for bin_ in range(len(BINS))],
+                # The bar of a 0 has no length; its text says 0.
+                [count or _START for count in in_bins] if is_log else in_bins,
+                width=width,
+                hints=[
+                    f"{count:,.0f} {name} of {bin_in_words(bin_)}"
+                    for count, bin_ in zip(in_bins, BINS, strict=True)
+                ],
+                labels=[f"{count:,.0f}" for count in in_bins],
+            )
+        )
+    bins = categories([bin_in_words(bin_) for bin_ in BINS])
+    height = max(_BIN, _BETWEEN + _BAR * len(counts)) * len(BINS)
+    return Panel(bins, _axis(max(used), title, is_log=is_log), bars, height, is_lying=True)
 
 
-def _axis(most: int, *, is_log: bool) -> dict[str, Any]:
+def _axis(most: int, title: str, *, is_log: bool) -> Axis:
     """Make the axis of numbers, with room for the text of the longest bar."""
-    if not is_log:
-        return {"title": {"text": "requests"}, "range": [0, 1.3 * most], "nticks": 5}
-    low, high = log10(_START), log10(most)
-    return {
-        "title": {"text": "requests, logarithmic"},
-        "type": "log",
-        "range": [low, high + 0.3 * (high - low)],
-        "tickvals": [10**power for power in range(0, ceil(high) + 1, 1 if high < _FEW else 2)],
-        "tickformat": "~s",
-    }
+    if is_log:
+        high = _START * (most / _START) ** 1.3
+        return logarithmic(_START, high, f"{title}, logarithmic", "{:,.0f}".format)
+    return numbers(0, 1.3 * most, title)
 
 
 def _heads(counts: Counts) -> Iterator[Column]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-# Plotly writes styles into the page. Scripts may come only from our own files.
+# Scripts and styles may come only from our own files.
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     " font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none';"
     " frame-ancestors 'none'"
 )

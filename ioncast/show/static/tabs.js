@@ -18,7 +18,6 @@
       tab.tabIndex = place === chosen ? 0 : -1;
       panels[place].hidden = place !== chosen;
     });
-    dispatchEvent(new Event("shown"));
   }
 
   /** Show the panel with the target of the address, and the target itself. */
@@ -71,7 +70,6 @@
     panels.forEach((panel) => {
       panel.hidden = false;
     });
-    dispatchEvent(new Event("shown"));
   });
   addEventListener("afterprint", () => select(current));
   follow();

@@ -125,9 +125,8 @@ def test_the_report_has_everything_it_needs_inside(tmp_path: Path) -> None:
     assert "A synthetic queue (load 0.8) with 300 jobs; curves of the shipped testbed;" in text
     for heading in ("Global bandwidth", "Waiting", "I/O nodes in use"):
         assert f"<h2>{heading}</h2>" in text
-    assert "plotly.js v" in text
     assert "<script src=" not in text
-    assert text.count('class="plotly-graph-div"') == 3
+    assert text.count("<figure>") == 3
 
 
 @pytest.mark.parametrize(

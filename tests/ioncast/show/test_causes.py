@@ -8,6 +8,7 @@ import pytest
 
 from ioncast.show.causes import CauseShown, CausesShown, causes_shown
 from ioncast.show.ranked_causes import Cause, ranked
+from tests.support.drawn import lines
 
 CURVE = {0: 30.0, 4: 60.0, 8: 50.0}
 
@@ -227,11 +228,7 @@ def test_two_pieces_of_advice_together_do_not_repeat_their_findings() -> None:
 
 def test_a_gain_has_both_curves_as_a_figure_and_as_rows() -> None:
     cause = only(shown([finding("P06")], [advice("larger", codes="P06", saved=2)]))
-    assert cause.figure is not None
-    lines = {
-        each["name"]: each["y"] for each in cause.figure["data"] if each["mode"] == "lines+markers"
-    }
-    assert lines == {"today": [30, 60, 50], "then": [60, 120, 100]}
+    assert lines(cause.figure) == {"today": [30, 60, 50], "then": [60, 120, 100]}
     rows = [
         (r.io_nodes, r.today.mean, r.then.mean, r.decides) for r in cause.rows if r.today and r.then
     ]
@@ -242,9 +239,7 @@ def test_a_gain_has_both_curves_as_a_figure_and_as_rows() -> None:
 def test_a_prediction_that_the_run_contradicts_is_not_todays() -> None:
     larger = advice("larger", codes="P06", saved=2)
     cause = only(shown([finding("P06")], [larger], is_contradiction=True))
-    assert cause.figure is not None
-    names = [each["name"] for each in cause.figure["data"] if each["mode"] == "lines+markers"]
-    assert names == ["predicted", "then"]
+    assert list(lines(cause.figure)) == ["predicted", "then"]
     assert cause.today == "predicted"
     assert {name for row in cause.rows for name in row.decides} == {"predicted", "then"}
 

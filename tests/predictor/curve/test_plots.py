@@ -10,12 +10,15 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
+from ioncast_base.pages.figures import Band, Figure, Points
 from predictor.curve.asking import PredictionRequest, beside_own_run
+from predictor.curve.drawing import curve_figure
 from predictor.curve.explanation import explain
-from predictor.curve.plots import curve_figure, write_html
+from predictor.curve.plots import write_html
 from predictor.curve.prediction import DecisionRules, Prediction, predict
 from predictor.model.system_model import Model, SystemModel
 from summario.phases.values import Phase
+from tests.support.drawn import lines, named
 
 MakePhase = Callable[..., Phase]
 MakeCurve = Callable[..., Curve]
@@ -27,38 +30,46 @@ def prediction(a_phase: MakePhase, a_curve: MakeCurve) -> Prediction:
     return predict([a_phase()], SystemModel((curve,)), system="here", nodes=8)
 
 
-def drawn(prediction: Prediction) -> dict[str, Any]:
-    """Collect the traces by their names in the legend."""
-    return {trace.name: trace for trace in curve_figure(prediction).data}
+def drawn(prediction: Prediction) -> Figure:
+    return curve_figure(
+        prediction.curve,
+        best=prediction.best.io_nodes,
+        decision=prediction.decision.io_nodes,
+        measured={0: (33.5,), 8: (44.0625, 45.0625)},
+    )
+
+
+def at_io_nodes(figure: Figure, name: str) -> list[str]:
+    """The numbers of I/O nodes at which a series has points."""
+    [panel] = figure.panels
+    return [panel.across.ticks[at] for at in named(figure, name, Points).at]
 
 
 def test_the_page_needs_no_network(prediction: Prediction, tmp_path: Path) -> None:
     write_html(prediction, tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text(encoding="utf-8")
-    tags = re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", page)
-    assert tags
-    assert not [tag for tag in tags if re.search(r"\b(?:src|href)\s*=", tag)]
+    assert "<polyline" in page
+    assert not re.findall(r"<(?:script|link|img|iframe)\b", page)
 
 
 def test_the_page_holds_the_numbers(prediction: Prediction, tmp_path: Path) -> None:
     write_html(prediction, tmp_path / "c.html", {0: (33.5,), 8: (44.0625, 45.0625)})
     page = (tmp_path / "c.html").read_text(encoding="utf-8")
-    predicted = [str(point.bandwidth_mib_s.mean) for point in prediction.curve]
-    for number in (*predicted, "33.5", "44.0625", "45.0625"):
-        assert number in page
+    for hint in ("4 I/O nodes: 62.1 MiB/s", "direct access: 33.5 MiB/s", "8 I/O nodes: 45.1 MiB/s"):
+        assert f"<title>{hint}" in page
     assert "here" in page
 
 
 def test_the_band_goes_from_p10_to_p90(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     curve = a_curve({0: (10, 20, 30), 1: (40, 50, 60)})
     found = predict([a_phase()], SystemModel((curve,)), system="here", nodes=8)
-    traces = drawn(found)
-    band, mean = traces["predicted, p10 to p90"], traces["predicted mean"]
-    corners = sorted(zip(band.x, band.y, strict=True))
-    assert [n for n, _ in corners] == ["0", "0", "1", "1"]
-    assert [value for _, value in corners] == pytest.approx([10, 30, 40, 60])
-    assert list(mean.x) == ["0", "1"]
-    assert list(mean.y) == [p.bandwidth_mib_s.mean for p in found.curve]
+    band = named(drawn(found), "predicted, p10 to p90", Band)
+    assert (list(band.lows), list(band.highs)) == (
+        pytest.approx([10, 40]),
+        pytest.approx([30, 60]),
+    )
+    means = [point.bandwidth_mib_s.mean for point in found.curve]
+    assert lines(drawn(found)) == {"predicted mean": means}
 
 
 def test_the_best_is_marked_and_the_decision_where_it_is_another(
@@ -66,18 +77,19 @@ def test_the_best_is_marked_and_the_decision_where_it_is_another(
 ) -> None:
     curve = a_curve({0: (50,), 4: (97,), 8: (100,)})
 
-    def marked(tolerance: float) -> dict[str, list[str]]:
-        found = predict(
-            [a_phase()],
-            SystemModel((curve,)),
-            system="here",
-            policy=DecisionRules(tolerance=tolerance),
-        )
-        return {name: list(trace.x) for name, trace in drawn(found).items()}
+    def marked(tolerance: float) -> Figure:
+        policy = DecisionRules(tolerance=tolerance)
+        return drawn(predict([a_phase()], SystemModel((curve,)), system="here", policy=policy))
 
-    assert marked(0)["best and decision"] == ["8"]
+    assert at_io_nodes(marked(0), "best and decision") == ["8"]
     apart = marked(0.05)
-    assert (apart["best"], apart["decision"]) == (["8"], ["4"])
+    assert (at_io_nodes(apart, "best"), at_io_nodes(apart, "decision")) == (["8"], ["4"])
+
+
+def test_runs_are_points_at_their_numbers_of_io_nodes(prediction: Prediction) -> None:
+    figure = drawn(prediction)
+    assert at_io_nodes(figure, "measured runs") == ["0", "8", "8"]
+    assert list(named(figure, "measured runs", Points).values) == [33.5, 44.0625, 45.0625]
 
 
 def test_measured_points_are_filled_and_those_of_the_model_are_open(
@@ -98,10 +110,12 @@ def test_measured_points_are_filled_and_those_of_the_model_are_open(
     found = predict(
         [phase], knowledge, system="here", nodes=config.nodes, io_nodes=[0, 1, 2, 3, 4, 6]
     )
-    traces = drawn(found)
-    measured, filled_in = traces["all parts measured"], traces["the model fills in"]
-    assert (list(measured.x), measured.marker.symbol) == (["0", "1", "2", "4"], "circle")
-    assert (list(filled_in.x), filled_in.marker.symbol) == (["3", "6"], "circle-open")
+    figure = drawn(found)
+    measured, filled_in = (
+        named(figure, name, Points) for name in ("all parts measured", "the model fills in")
+    )
+    assert (at_io_nodes(figure, measured.name), measured.symbol) == (["0", "1", "2", "4"], "circle")
+    assert (at_io_nodes(figure, filled_in.name), filled_in.symbol) == (["3", "6"], "ring")
 
 
 def test_the_page_says_what_is_decided_and_why(prediction: Prediction, tmp_path: Path) -> None:
@@ -110,7 +124,7 @@ def test_the_page_says_what_is_decided_and_why(prediction: Prediction, tmp_path:
     decision, *reasons = explain(prediction)
     assert "<p>Best: 4 I/O nodes (highest expected bandwidth, 62.1 MiB/s" in page
     assert f"<p>Decision: {decision}</p>" in page
-    assert page.index(decision) < page.index("Plotly.newPlot") < page.index(reasons[0])
+    assert page.index(decision) < page.index("<figure>") < page.index(reasons[0])
     assert reasons
     for line in (*reasons, *prediction.warnings):
         assert f"<li>{line}</li>" in page
@@ -129,7 +143,7 @@ def test_an_empty_prediction_can_be_drawn(tmp_path: Path) -> None:
     write_html(found, tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text(encoding="utf-8")
     assert "No prediction: the run has no I/O phases." in page
-    assert "Plotly" not in page
+    assert "<figure>" not in page
 
 
 def test_names_cannot_break_the_page(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from predictor.validation.box_plots import Box, Series, box, box_plot
+from ioncast_base.pages.figures import Box
+from predictor.validation.box_plots import Distributions, box, box_plot
 
 # The log bandwidths of the third run and of the others are far apart (benchdb's rule).
 FAR = [44.7, 44.8, 84.0, 44.8, 45.1, 45.1]
@@ -21,18 +22,22 @@ def test_whiskers_do_not_reach_outliers_and_do_not_end_inside_the_box() -> None:
 
 def test_only_bandwidths_have_outliers() -> None:
     shown = [
-        [trace["name"] for trace in box_plot([Series("a", {4: FAR}, "#000", "x", False, is_it)])]
+        [
+            each.name
+            for each in box_plot([Distributions("a", {4: FAR}, "", None, False, is_it)], [4])
+        ]
         for is_it in (True, False)
     ]
     assert shown == [["a", "outlier"], ["a"]]
 
 
-def test_the_legend_names_outliers_once() -> None:
-    values = {0: FAR, 4: [5.0]}
-    series = [Series(name, values, "#000", "x", True, is_bandwidth=True) for name in ("a", "b")]
-    shown = [(trace["name"], trace.get("showlegend", True)) for trace in box_plot(series)]
-    assert shown == [("a", True), ("b", True), ("outlier", True), ("outlier", False)]
+def test_distributions_of_two_sources_stand_side_by_side() -> None:
+    values = {0: [1.0], 4: [5.0]}
+    found = [Distributions(name, values, "", None, is_filled=True) for name in ("a", "b")]
+    first, second = box_plot(found, [0, 4])
+    assert [at + 1 for at in first.at[:1]] == list(first.at[1:])
+    assert first.at[0] < 0 < second.at[0]
 
 
-def test_a_series_without_values_is_not_drawn() -> None:
-    assert box_plot([Series("a", {0: ()}, "#000", "x", is_filled=True)]) == []
+def test_a_source_without_values_is_not_drawn() -> None:
+    assert box_plot([Distributions("a", {0: ()}, "", "cross", is_filled=True)], [0]) == []

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.monitoring.decision_errors import (
     Drift,
     ErrorsSoFar,
@@ -23,10 +22,11 @@ from ioncast.service.store.outcomes import JoinedOutcome
 from ioncast.show.figures import (
     Ratio,
     errors_figure,
-    named_errors_figure,
     ratios_figure,
 )
 from ioncast_base.files import program_of
+from ioncast_base.pages.figures import Figure
+from ioncast_base.wording import in_words
 from predictor.validation.against_reruns import Expected
 
 # Nobody reads a figure with more.
@@ -133,9 +133,9 @@ def _average(values: Sequence[float], numbers: Sequence[int]) -> float | None:
 def errors_by_io_nodes(compared: Sequence[Judged]) -> ErrorsDrawn:
     """Draw the errors by the jobs' number of I/O nodes."""
     numbers = sorted({each.io_nodes for each in compared})
-    pairs = [(str(each.io_nodes), each.error) for each in compared]
-    errors = _grouped(pairs, map(str, numbers))
-    return ErrorsDrawn(errors_figure(errors, "I/O nodes (0: direct access)"), _rows(errors))
+    pairs = [(in_words(each.io_nodes), each.error) for each in compared]
+    errors = _grouped(pairs, map(in_words, numbers))
+    return ErrorsDrawn(errors_figure(errors, "error"), _rows(errors))
 
 
 def errors_by_application(compared: Sequence[Judged]) -> ErrorsDrawn:
@@ -176,7 +176,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _by_application(pairs: Sequence[tuple[str, float | None]], what: str) -> ErrorsDrawn:
     names = Counter(name for name, _ in pairs).most_common(_MOST_APPLICATIONS)
     values = _grouped(pairs, (name for name, _ in names))
-    return ErrorsDrawn(named_errors_figure(values, what), _rows(values))
+    return ErrorsDrawn(errors_figure(values, what), _rows(values))
 
 
 def _grouped(

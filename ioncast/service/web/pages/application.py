@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchdb.store.database import transaction
-from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.context import service
 from ioncast.service.decide.questions import Question
 from ioncast.service.decide.replying import find
@@ -22,11 +21,13 @@ from ioncast.service.web.http.uploads import place
 from ioncast.service.web.results.advised import advice_on
 from ioncast.service.web.sandbox.insight_documents import current_insights, with_advice
 from ioncast.service.web.sandbox.tasks import predict_job
-from ioncast.show.figures import runs_figure
 from ioncast.show.prediction import Measured, curve_of_answer
 from ioncast.show.run import RunShown, run_shown
 from ioncast_base.errors import IoncastError
+from ioncast_base.pages.figures import Figure
 from predictor.curve.asking import PredictionRequest
+from predictor.curve.drawing import by_io_nodes
+from predictor.curve.drawing import runs as runs_drawn
 from predictor.curve.prediction import DecisionRules
 from predictor.model.plausible import is_implausible_beside
 
@@ -96,7 +97,9 @@ def read_application(
         outcomes=outcomes[: -_DECISIONS - 1 : -1],
         shown=shown,
         measured=measured,
-        measured_figure=runs_figure(measured) if shown and shown.problem and measured else None,
+        measured_figure=by_io_nodes([runs_drawn(measured)])
+        if shown and shown.problem and measured
+        else None,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from flask import request, url_for
+from sqlalchemy import Connection
 
 from benchdb.store.database import transaction
 from benchdb.store.systems import system_names
@@ -26,7 +27,7 @@ from ioncast.service.web.http.lists import neighbours
 from ioncast.service.web.pages.application import answer_to
 from ioncast.service.web.sandbox.insight_documents import VERSION
 from ioncast.show.prediction import answer_curve, curve_of_answer
-from ioncast.show.small_curve import IN_A_ROW, SmallCurve
+from ioncast.show.small_curve import SmallCurve
 from ioncast_base.limits import LARGEST_ID
 
 _ROWS = 50
@@ -121,11 +122,11 @@ def read_list() -> ApplicationList:
     with transaction(service().database) as connection:
         total = count_applications(connection, **chosen)
         found = applications(connection, **chosen, sort=by, order=way, offset=offset, limit=_ROWS)
-        newest = newest_runs(connection, [summary.application.id for summary in found])
+        rows = _rows(connection, found)
         systems = system_names(connection)
     kept = {**chosen, "sort": sort, "order": order}
     return ApplicationList(
-        found=[_row(summary, newest.get(summary.application.id)) for summary in found],
+        found=rows,
         total=total,
         first=min(offset, total) + 1,
         last=offset + len(found),
@@ -136,6 +137,17 @@ def read_list() -> ApplicationList:
         links=_links(offset, total, kept),
         systems=systems,
     )
+
+
+def largest_by_io_time(connection: Connection, limit: int) -> list[ApplicationRow]:
+    """List the applications with most time in I/O."""
+    found = applications(connection, sort="io_seconds", limit=limit)
+    return _rows(connection, [summary for summary in found if summary.io_seconds])
+
+
+def _rows(connection: Connection, found: Sequence[ApplicationSummary]) -> list[ApplicationRow]:
+    newest = newest_runs(connection, [summary.application.id for summary in found])
+    return [_row(summary, newest.get(summary.application.id)) for summary in found]
 
 
 def _row(summary: ApplicationSummary, run: NewestRun | None) -> ApplicationRow:
@@ -153,7 +165,7 @@ def _row(summary: ApplicationSummary, run: NewestRun | None) -> ApplicationRow:
         cause=worst["cause"] if worst else "",
         stake=stake_in_words(worst) if worst else "",
         io_nodes=answer["io_nodes"] if curve else None,
-        curve=answer_curve(curve, answer["io_nodes"], IN_A_ROW) if curve else None,
+        curve=answer_curve(curve, answer["io_nodes"]) if curve else None,
     )
 
 

@@ -11,7 +11,6 @@ from ioncast.insights.comparison.comparing import TOLERANCE, compare, differs
 from ioncast.insights.comparison.in_words import largest_differences
 from ioncast.insights.comparison.job_rows import job_rows
 from ioncast.insights.comparison.shown import Marked, Texts, marked, shown_rows
-from ioncast.insights.figures.laid_out import Figure
 from ioncast.insights.tables.recorded import from_records
 from ioncast.service.context import service
 from ioncast.service.store.applications import Application
@@ -29,6 +28,7 @@ from ioncast.show.insights import (
 from ioncast.show.prediction import PhaseRow, curve_of_answer, longest, phase_rows
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
+from ioncast_base.pages.figures import Figure
 from ioncast_base.wording import bandwidth, in_digits, in_words, listed, size
 from predictor.curve.composing import observed_mib_s
 from predictor.model.plausible import is_implausible_beside

@@ -13,6 +13,7 @@ from jinja2 import FileSystemLoader
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
+from benchdb.measurements.coverage_page import TEMPLATES as COVERAGE
 from ioncast.service.context import service
 from ioncast.service.store.decisions import DecisionRow
 from ioncast.service.web.http import problems
@@ -23,8 +24,9 @@ from ioncast.service.web.http.access import (
     without_session,
 )
 from ioncast.service.web.pages.assets import asset_url
-from ioncast.show.rendering import TEMPLATES, prepare
+from ioncast.show.rendering import TEMPLATES, is_marked
 from ioncast_base.errors import DatabaseError, IoncastError
+from ioncast_base.pages import rendering
 from predictor.model.plausible import is_implausible_beside
 
 _HTML = "text/html"
@@ -152,8 +154,9 @@ def _as_page(document: BaseResponse) -> BaseResponse:
 
 
 def _add_filters(app: Flask) -> None:
-    app.jinja_loader = FileSystemLoader(TEMPLATES)
-    prepare(app.jinja_env)
+    app.jinja_loader = FileSystemLoader([TEMPLATES, COVERAGE])
+    rendering.prepare(app.jinja_env)
+    app.jinja_env.tests["marked"] = is_marked
     app.jinja_env.filters["by_reason"] = _by_reason
     app.jinja_env.globals.update(
         is_implausible=is_implausible_beside,

@@ -59,7 +59,7 @@ from ioncast.service.web.pages.accuracy_view import (
     regrets_by_application,
 )
 from ioncast.service.web.pages.application import read_application
-from ioncast.service.web.pages.application_list import read_list
+from ioncast.service.web.pages.application_list import largest_by_io_time, read_list
 from ioncast.service.web.pages.compared_runs import NAMES, read_comparison
 from ioncast.service.web.pages.frame import local, page, problem_of
 from ioncast.service.web.pages.kept import result_shown
@@ -67,7 +67,7 @@ from ioncast.service.web.pages.reference import described
 from ioncast.service.web.results.keeping import offer_to_keep
 from ioncast.service.web.results.result import UploadForm, result_of_uploads
 from ioncast.show.figures import decisions_figure, repetitions_figure
-from ioncast.show.small_curve import IN_A_ROW, Interval, SmallCurve, small_curve
+from ioncast.show.small_curve import Interval, SmallCurve, small_curve
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
 
@@ -77,7 +77,7 @@ pages = Blueprint("pages", __name__, template_folder="templates")
 page_frame.register(pages, _PUBLIC)
 kept.register(pages)
 
-_DECISIONS, _CONFIGURATIONS = 8, 25
+_DECISIONS, _CONFIGURATIONS, _APPLICATIONS = 8, 25, 5
 # Days that the overview can show, and those that it shows if none are chosen.
 _RANGES, _USUAL_RANGE = (1, 3, 7, 30), 3
 
@@ -105,6 +105,7 @@ def overview() -> Response:
         systems = system_names(connection)
         untried = [(name, *untried_of(connection, name)) for name in systems]
         has_runs = bool(stored_applications(connection, limit=1))
+        largest = largest_by_io_time(connection, _APPLICATIONS)
         without_basis = [
             change
             for name, change in changes(connection).items()
@@ -121,6 +122,7 @@ def overview() -> Response:
         newest=newest,
         systems=systems,
         has_runs=has_runs,
+        largest=largest,
         known=glance(_errors_by_system(), _counted("drift", [])),
         coverage=_coverage(systems),
         entries=len(of.prepared.entries),
@@ -381,7 +383,7 @@ def _drawn(row: CoverageRow) -> tuple[CoverageRow, Cell | None, SmallCurve]:
         cell.io_nodes: None if cell.mean_mib_s is None else Interval(cell.mean_mib_s)
         for cell in row.cells
     }
-    return row, best, small_curve(means, best.io_nodes if best else None, "Best", IN_A_ROW)
+    return row, best, small_curve(means, best.io_nodes if best else None, "Best")
 
 
 def _cells(curve: Curve) -> list[dict[str, Any]]:

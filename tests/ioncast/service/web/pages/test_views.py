@@ -20,7 +20,6 @@ from statistics import fmean
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import plotly.graph_objects as go
 import pytest
 from click.testing import CliRunner
 from flask import Flask
@@ -46,7 +45,8 @@ from ioncast.service.store.tokens import add_token, revoke_token
 from ioncast.service.web.app import create_app
 from ioncast.service.web.http import sessions
 from ioncast.service.web.pages.views import pages
-from ioncast_base.wording import in_digits, in_words
+from ioncast_base.pages.rendering import STYLE
+from ioncast_base.wording import bandwidth, in_digits, in_words
 from summario.reading.log import read_log
 from tests.support.traced import traced_log
 
@@ -111,20 +111,22 @@ def words(text: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", without)).split())
 
 
-def figures(text: str) -> dict[str, dict[str, Any]]:
-    """The figures of a page by id."""
+def figures(text: str) -> dict[str, list[str]]:
+    """The hints of all points and bars of a page's figures by id."""
     found = re.findall(
-        r'<figure aria-labelledby="([\w-]+)-title">.*?'
-        r'<script type="application/json" class="figure">(.*?)</script>',
-        text,
-        flags=re.DOTALL,
+        r'<figure aria-labelledby="([\w-]+)-title">(.*?)</figure>', text, flags=re.DOTALL
     )
-    return {name: json.loads(figure) for name, figure in found}
+    return {
+        name: re.findall(r"<title>(.*?)</title>", html.unescape(drawn), re.DOTALL)
+        for name, drawn in found
+        if 'class="area' in drawn
+    }
 
 
-def trace(figure: dict[str, Any], name: str) -> dict[str, Any]:
-    [found] = [each for each in figure["data"] if each["name"] == name]
-    return found
+def decided_by_history(hints: list[str]) -> int:
+    """Add up the decisions from the history in a figure."""
+    found = [re.match(r"([\d,]+) decisions? from history", hint) for hint in hints]
+    return sum(int(match[1]) for match in found if match)
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -203,13 +205,6 @@ class TestEveryPage:
             assert "<table" in figure
 
     @pytest.mark.parametrize("path", PAGES)
-    def test_has_figures_that_plotly_accepts(self, filled: FlaskClient, path: str) -> None:
-        for figure in figures(page(filled, path)).values():
-            # Colours are variables of the style sheet, which Plotly's checks reject.
-            known = re.sub(r"var\(--[\w-]+\)", "#000000", json.dumps(figure))
-            assert go.Figure(json.loads(known)).data
-
-    @pytest.mark.parametrize("path", PAGES)
     def test_links_only_to_pages_that_exist(self, filled: FlaskClient, path: str) -> None:
         links = set(re.findall(r'<a [^>]*href="(/[^"#]*)', page(filled, path)))
         assert links
@@ -251,7 +246,7 @@ class TestOverview:
         figure = figures(page(filled, "/"))["decisions"]
         # The decisions of all reruns are spread over 14 days; the page shows three of them.
         expected = 3 / 14 * len(rows_of("applications.csv"))
-        assert sum(trace(figure, "history")["y"]) == pytest.approx(expected, abs=1)
+        assert decided_by_history(figure) == pytest.approx(expected, abs=1)
 
     @pytest.mark.parametrize(("query", "days"), [("1", 1), ("7", 7), ("5", 3), ("x", 3)])
     def test_counts_decisions_in_the_chosen_time_range(
@@ -259,8 +254,7 @@ class TestOverview:
     ) -> None:
         text = page(filled, f"/?days={query}")
         expected = days / 14 * len(rows_of("applications.csv"))
-        drawn = trace(figures(text)["decisions"], "history")["y"]
-        assert sum(drawn) == pytest.approx(expected, abs=1)
+        assert decided_by_history(figures(text)["decisions"]) == pytest.approx(expected, abs=1)
         [chosen] = re.findall(r'aria-current="true">(\d+ days?)</a>', text)
         assert chosen == f"{days} day{'s' if days > 1 else ''}"
 
@@ -373,7 +367,7 @@ class TestApplications:
             told = words(row)
             assert run.bandwidth_mib_s is not None
             share = f"{checked['verdict']['io_share_of_run']:.0%}"
-            assert f" UTC {in_digits(run.bandwidth_mib_s)} {share} " in told
+            assert f" s {in_digits(run.bandwidth_mib_s)} {share} " in told
             harmful = [each for each in checked["causes"] if each["importance"] == "major"]
             seconds = max((each["seconds_at_stake"] for each in harmful), default=None)
             assert (f"at most {in_digits(seconds)} s" in told) if seconds else "at most" not in told
@@ -515,47 +509,39 @@ class TestAnApplication:
         answer = filled.get("/v1/decisions", query_string=question | {"nodes": run.nodes}).json
         assert answer is not None
         text = page(filled, f"/applications/{number}")
-        figure = figures(text)["curve"]
-        mean, band = trace(figure, "predicted mean"), trace(figure, "predicted, p10 to p90")
         points = [answer, *answer["alternatives"]]
-        assert sorted(zip(mean["x"], mean["y"], strict=True)) == sorted(
-            (str(point["io_nodes"]), point["expected_mib_s"]) for point in points
-        )
-        assert sorted(zip(band["x"], band["y"], strict=True)) == sorted(
-            (str(point["io_nodes"]), point[name])
+        drawn = [hint for hint in figures(text)["curve"] if "predicted mean" in hint]
+        assert sorted(drawn) == sorted(
+            f"{in_words(point['io_nodes'])}: {bandwidth(point['expected_mib_s'])}, predicted mean"
             for point in points
-            for name in ("p10_mib_s", "p90_mib_s")
         )
         assert f"For the next run {in_words(answer['io_nodes'])}" in words(text)
 
     def test_shows_its_runs_and_outcomes_as_points(self, filled: FlaskClient) -> None:
         number, _ = application_of(filled, "hacc_io")
-        got = trace(figures(page(filled, f"/applications/{number}"))["curve"], "measured runs")
+        drawn = figures(page(filled, f"/applications/{number}"))["curve"]
         service: Service = filled.application.extensions["ioncast"]
         with transaction(service.database) as connection:
             runs = runs_of(connection, number)
         measured = [
-            (row["io_nodes"], float(row["bandwidth_mib_s"]))
+            (int(row["io_nodes"]), float(row["bandwidth_mib_s"]))
             for row in rows_of("applications.csv")
             if row["name"] == "hacc-io"
-        ] + [(str(run.io_nodes), run.bandwidth_mib_s) for run in runs]
-        assert sorted(zip(got["x"], got["y"], strict=True)) == [
-            (name, pytest.approx(value)) for name, value in sorted(measured)
-        ]
+        ] + [(run.io_nodes or 0, run.bandwidth_mib_s) for run in runs]
+        assert sorted(hint for hint in drawn if hint.endswith("MiB/s")) == sorted(
+            f"{in_words(n)}: {bandwidth(value)}" for n, value in measured
+        )
 
     def test_draws_each_phase_on_the_time_line_by_its_kind(self, filled: FlaskClient) -> None:
         number, run = application_of(filled, "phaseapp")
         text = page(filled, f"/applications/{number}")
         assert "Metadata time s" in text
-        figure = figures(text)["timeline"]
-        assert sum(len(each["base"]) for each in figure["data"]) == len(run.phases) == 3
-        for phase in run.phases:
+        hints = figures(text)["timeline"]
+        assert len(hints) == len(run.phases) == 3
+        for phase, hint in zip(run.phases, hints, strict=True):
             kind = " ".join(phase[name] for name in ("type", "api", "spatiality", "files"))
-            bars = trace(figure, kind)
-            place = bars["base"].index(phase["start"])
-            assert bars["base"][place] + bars["x"][place] == pytest.approx(phase["end"])
-            assert f"in {phase['requests']} requests" in bars["hovertext"][place]
-        assert len({each["marker"]["color"] for each in figure["data"]}) == 3
+            assert f"{kind}\n{phase['start']:.2f} to {phase['end']:.2f} s" in hint
+            assert f"in {phase['requests']} requests" in hint
 
     def test_says_which_benchmark_stands_for_each_phase(self, filled: FlaskClient) -> None:
         number, _ = application_of(filled, "phaseapp")
@@ -597,7 +583,7 @@ class TestAnApplication:
         store_runs(settings, ["app", "app"], tasks=8, first=10)
         store_runs(settings, ["app"], tasks=4, started="2026-11-21T04:15:02Z")
         drawn = figures(page(client, "/applications/1"))["got"]
-        assert len(trace(drawn, "measured runs")["y"]) == 2
+        assert len(drawn) == 2
 
     @pytest.mark.slow
     def test_is_shown_without_a_prediction_when_too_many_are_made(
@@ -703,13 +689,12 @@ class TestBenchmarks:
             means = {n: fmean(values) for n, values in measured[command].items()}
             number = max(means, key=lambda n: means[n])
             assert words(best) == f"{in_words(number)} {in_digits(means[number])} MiB/s"
-            [said] = re.findall(r'<svg class="small-curve" role="img" aria-label="([^"]*)"', curve)
+            [said] = re.findall(r'<svg class="area" role="img" aria-label="([^"]*)"', curve)
             told = ", ".join(f"{in_digits(means[n])} MiB/s" for n in sorted(means))
             assert said == f"With 0, 1, 2, 4, 8 I/O nodes: {told}. Best: {in_words(number)}."
-            places = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', curve)]
-            # A point that is twice as high is twice as far above the floor, 31 pixels from the top.
-            highest = 31 - min(places)
-            assert [(31 - y) / highest for y in places] == [
+            places = [float(y) for y in re.findall(r' y="([\d.]+)%" class="mark"', curve)]
+            # A point that is twice as high is twice as far above the floor; the best has two marks.
+            assert [1 - y / 100 for y in places[:-1]] == [
                 pytest.approx(means[n] / means[number], abs=0.01) for n in sorted(means)
             ]
 
@@ -727,18 +712,12 @@ class TestBenchmarks:
         for number, command in commands_by_id(filled).items():
             text = page(filled, f"/benchmarks/{number}?system={SYSTEM}")
             measured = [
-                (row["io_nodes"], pytest.approx(float(row["bandwidth_mib_s"])))
+                f"{in_words(int(row['io_nodes']))}: {bandwidth(float(row['bandwidth_mib_s']))}"
                 for row in rows_of("benchmarks.csv")
                 if same_run(row["command"], command)
             ]
-            figure = figures(text)["repetitions"]
-            points = [
-                point
-                for each in figure["data"]
-                if each["mode"] == "markers"
-                for point in zip(each["x"], each["y"], strict=True)
-            ]
-            assert sorted(points) == sorted(measured, key=lambda pair: (pair[0], pair[1].expected))
+            drawn = [hint.rpartition(",")[0] for hint in figures(text)["repetitions"]]
+            assert sorted(drawn) == sorted(measured)
             assert command in html.unescape(text)
 
     def test_that_do_not_exist_are_an_error_page(self, filled: FlaskClient) -> None:
@@ -762,12 +741,12 @@ class TestBenchmarks:
 
 class TestValidation:
     def test_draws_the_error_of_every_outcome(self, filled: FlaskClient) -> None:
-        drawn = figures(page(filled, "/validation"))
+        text = page(filled, "/validation")
         reruns = rows_of("applications.csv")
-        by_number = {each["name"]: len(each["y"]) for each in drawn["by-number"]["data"]}
-        assert by_number == Counter(row["io_nodes"] for row in reruns)
-        by_application = [len(each["x"]) for each in drawn["by-application"]["data"]]
-        assert sorted(by_application) == sorted(Counter(row["name"] for row in reruns).values())
+        drawn = figures(text)
+        assert len(drawn["by-number"]) == len(drawn["by-application"]) == len(reruns)
+        rows = re.findall(r"<text[^>]*>(direct access|\d+ I/O nodes?)</text>", text)
+        assert rows == [in_words(n) for n in sorted({int(row["io_nodes"]) for row in reruns})]
 
     def test_draws_the_regret_of_every_decision(self, filled: FlaskClient) -> None:
         service: Service = filled.application.extensions["ioncast"]
@@ -786,10 +765,8 @@ class TestValidation:
             }
             if len(means) > 1:
                 regrets.append(1 - means[each.decision.io_nodes or 0] / max(means.values()))
-        drawn = figures(page(filled, "/validation"))["regrets"]["data"]
-        assert sorted(value for each in drawn for value in each["x"]) == pytest.approx(
-            sorted(regrets)
-        )
+        drawn = figures(page(filled, "/validation"))["regrets"]
+        assert sorted(drawn) == sorted(f"{regret:.1%}" for regret in regrets)
 
     def test_shows_one_system_at_a_time(
         self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
@@ -806,8 +783,7 @@ class TestValidation:
             text = page(client, path)
             assert f"Validation on {system} Expected" in words(text)
             assert f"Outcomes {number} {number} with an expected bandwidth" in words(text)
-            [drawn] = figures(text)["by-number"]["data"]
-            assert len(drawn["y"]) == number
+            assert len(figures(text)["by-number"]) == number
             for other in ("here", "there"):
                 assert f'href="/validation?system={other}"' in text
         assert "No outcome of a decision is known yet" in words(
@@ -850,10 +826,9 @@ class TestALogThatIsSent:
         )
         assert response.status_code == 200
         assert "<h1>my.darshan</h1>" in response.text
-        mean = trace(figures(response.text)["curve"], "predicted mean")
-        assert mean["y"] == pytest.approx(
-            [point["bandwidth_mib_s"]["mean"] for point in expected["curve"]]
-        )
+        curve = "\n".join(figures(response.text)["curve"])
+        for point in expected["curve"]:
+            assert f": {bandwidth(point['bandwidth_mib_s']['mean'])}, " in curve
         told = words(response.text)
         for sentence in expected["explanation"]:
             assert sentence in told
@@ -1241,16 +1216,16 @@ def test_an_old_cookie_does_no_harm_when_reading_is_open(client: FlaskClient) ->
 class TestAssets:
     @pytest.fixture
     def address(self, filled: FlaskClient) -> str:
-        [found] = re.findall(r'src="(/assets/plotly.js[^"]*)"', page(filled, "/"))
+        [found] = re.findall(r'href="(/assets/style.css[^"]*)"', page(filled, "/"))
         return found
 
-    def test_plotly_is_sent_compressed_and_kept(self, filled: FlaskClient, address: str) -> None:
+    def test_the_style_is_sent_compressed_and_kept(self, filled: FlaskClient, address: str) -> None:
         zipped = filled.get(address, headers={"Accept-Encoding": "gzip, br"})
         plain = filled.get(address, headers={"Accept-Encoding": "identity"})
         assert zipped.headers["Content-Encoding"] == "gzip"
         assert len(zipped.data) < 0.4 * len(plain.data)
         assert gzip.decompress(zipped.data) == plain.data
-        assert b"plotly.js v" in plain.data[:200]
+        assert plain.data == STYLE.read_bytes()
         assert "immutable" in zipped.headers["Cache-Control"]
         assert "Accept-Encoding" in zipped.headers["Vary"]
 

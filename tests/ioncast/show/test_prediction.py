@@ -1,4 +1,4 @@
-"""Texts and rows of pages, from made-up values."""
+"""Texts and rows about predictions and phases, from made-up values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from ioncast.service.monitoring.decision_errors import Judged
-from ioncast.service.web.http.access import Role
-from ioncast.service.web.pages.accuracy_view import ratios
-from ioncast.service.web.pages.frame import local
-from ioncast.service.web.pages.reference import described
-from ioncast.show.figures import timeline_figure
+from ioncast.show.figures import timelines_figure
 from ioncast.show.prediction import (
     answer_of_prediction,
     answer_shown,
@@ -21,10 +16,11 @@ from ioncast.show.prediction import (
     prediction_shown,
     said_of,
 )
-from ioncast.show.rendering import code
-from predictor.validation.against_reruns import Expected
+from ioncast_base.pages.figures import Bars, Points
+from ioncast_base.pages.rendering import code
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
+from tests.support.drawn import lines, named
 
 MIB = 1 << 20
 
@@ -141,9 +137,7 @@ def test_an_implausible_run_is_said_and_is_in_no_figure_or_mean() -> None:
         "Measured, but implausible: 571 GiB/s with direct access, and 1 other. More than 10 times"
     )
     shown = prediction_shown(record, measured)
-    assert shown.curve is not None
-    [runs] = [each for each in shown.curve["data"] if each["name"] == "measured runs"]
-    assert runs["y"] == [39.0, 41.0]
+    assert list(named(shown.curve, "measured runs", Points).values) == [39.0, 41.0]
     assert [[run.is_implausible for run in row.runs_mib_s] for row in shown.rows] == [
         [False, False, True],
         [True],
@@ -173,7 +167,7 @@ def test_no_decision_is_named_as_no_answer() -> None:
     record = predicted((phase(8, 1), 1, None), curve={}, decided=None)
     answer, shown = answer_of_prediction(record, {}), prediction_shown(record, {})
     assert (answer.headline, answer.expected) == ("No answer: the scheduler uses its default", None)
-    assert (answer.confidence, answer.curve.points) == ("", ())
+    assert (answer.confidence, answer.curve.figure) == ("", None)
     assert (shown.curve, shown.rows) == (None, ())
 
 
@@ -206,9 +200,7 @@ def test_the_answer_to_the_scheduler_is_shown_instead_of_the_prediction_from_one
         )
         for row in prediction.rows
     ] == [(0, 60.0, 40.0), (4, 61.0, 100.0)]
-    assert prediction.curve is not None
-    [mean] = [each for each in prediction.curve["data"] if each["name"] == "predicted mean"]
-    assert mean["y"] == [60.0, 61.0]
+    assert lines(prediction.curve) == {"predicted mean": [60.0, 61.0]}
 
 
 def test_the_observed_bandwidth_contains_opens_and_closes() -> None:
@@ -261,99 +253,12 @@ def test_phases_that_cannot_be_read_do_not_repeat() -> None:
 
 def test_only_the_slowest_of_thousands_of_phases_are_drawn() -> None:
     phases = [phase(1, 1.0 if number % 2 else 2.0) for number in range(2000)]
-    [lane] = timeline_figure(phases)["data"]
-    assert lane["x"] == [2.0] * 1000
-
-
-def judged(pattern: str, observed: float, expected: float) -> Judged:
-    return Judged(
-        outcome_id=1,
-        decision_id="d",
-        system="here",
-        job_id="1",
-        started=None,
-        application_id=None,
-        executable=None,
-        user=None,
-        pattern=pattern,
-        source="history",
-        decided=4,
-        io_nodes=4,
-        observed_mib_s=observed,
-        expected=Expected(expected, expected, expected),
-        error=abs(expected - observed) / observed,
-        inside=False,
-        implausible=False,
-        regret=None,
-        reported_at="2026-11-21T04:15:02+00:00",
-    )
-
-
-def test_drift_is_drawn_as_ratios_with_a_moving_average_of_their_logarithms() -> None:
-    compared = [judged("a", 200, 100), judged("b", 50, 100), judged("a", 200, 100)]
-    points, average, *_ = ratios(compared)["data"]
-    assert (points["x"], points["y"]) == ([1, 3], [2, 2])
-    # A fifth of the newest: 2 ** 0.2, then 2 ** (0.2 + 0.8 * 0.2).
-    assert average["y"] == pytest.approx([2**0.2, 2**0.36])
+    [lane, _] = timelines_figure({"": phases}).series
+    assert isinstance(lane, Bars)
+    assert set(lane.at) == {0}
+    lengths = [end - start for start, end in zip(lane.starts, lane.ends, strict=True) if end]
+    assert lengths == [2.0] * 1000
 
 
 def test_code_in_a_description_is_marked_and_the_rest_is_text() -> None:
     assert code("send `<b>` & <i>") == "send <code>&lt;b&gt;</code> &amp; &lt;i&gt;"
-
-
-def test_a_local_address_is_kept() -> None:
-    assert local("/benchmarks/1?system=a") == "/benchmarks/1?system=a"
-
-
-DOCUMENT: dict[str, Any] = {
-    "paths": {
-        "/v1/things/{id}": {
-            "post": {
-                "operationId": "things_put",
-                "tags": ["things"],
-                "summary": "Put it.",
-                "description": "Puts it.\n\nRole: admin.",
-                "parameters": [
-                    {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
-                ],
-                "requestBody": {
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}
-                    }
-                },
-                "responses": {"200": {"description": "The answer"}},
-            }
-        }
-    },
-    "components": {
-        "schemas": {
-            "Thing": {
-                "type": "object",
-                "required": ["name", "sizes"],
-                "properties": {
-                    "name": {"type": "string", "examples": ["it's"], "description": "What it is."},
-                    "sizes": {"type": "array", "items": {"anyOf": [{"type": "integer"}]}},
-                    "left_out": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-                },
-            }
-        }
-    },
-}
-
-
-def test_an_operation_is_described_with_what_it_takes_and_an_example() -> None:
-    texts: dict[str, tuple[str, Role | None]] = {"things_put": ("Puts it.", "admin")}
-    [found] = described(DOCUMENT, texts, "http://here", is_open=True)["things"]
-    assert (found.method, found.role, found.text) == ("POST", "admin", "Puts it.")
-    assert [(field.name, field.place, field.kind, field.is_required) for field in found.fields] == [
-        ("id", "path", "integer", True),
-        ("name", "body", "string", True),
-        ("sizes", "body", "list of integer", True),
-        ("left_out", "body", "string", False),
-    ]
-    assert found.curl == (
-        'curl \\\n  -H "Authorization: Bearer $IONCAST_TOKEN" \\\n'
-        "  -H 'Content-Type: application/json' \\\n"
-        """  -d '{"name": "it'"'"'s", "sizes": [1]}' \\\n"""
-        "  http://here/v1/things/1"
-    )

@@ -1,0 +1,297 @@
+"""Figures as SVG: all places are parts of the width, so a figure fits each screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from ioncast_base.pages.figures import (
+    Axis,
+    Band,
+    Bars,
+    Boxes,
+    Figure,
+    Line,
+    Panel,
+    Points,
+    Series,
+    Texts,
+)
+
+# Pixels of a character of a label, and beside it.
+_CHARACTER, _BESIDE = 7, 10
+# Pixels: the largest symbol in a legend.
+_SAMPLE = 9
+_FORMS = {
+    "circle": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z",
+    "ring": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z",
+    "cross": "M-1-1L1 1M-1 1L1-1",
+    "square": "M-1-1H1V1H-1z",
+    "diamond": "M0-1.3L1.3 0L0 1.3L-1.3 0z",
+    "triangle": "M-1-1.2H1L0 .8z",
+    "stroke": "M0-1.6V1.6",
+}
+_UPRIGHT_LINE = Markup('<line class="grid" x1="{0:.2f}%" x2="{0:.2f}%" y2="100%"/>')
+_LEVEL_LINE = Markup('<line class="grid" x2="100%" y1="{0:.2f}%" y2="{0:.2f}%"/>')
+_LABEL_BELOW = Markup('<text x="{:.2f}%" y="100%" dy="1.35em" text-anchor="middle">{}</text>')
+_LABEL_BESIDE = Markup('<text x="-6" y="{:.2f}%" dy="0.35em" text-anchor="end">{}</text>')
+_FILLED = {"circle", "diamond", "triangle"}
+
+
+def drawing(figure: Figure, titled_by: str = "", said: str = "") -> Markup:
+    """Draw a figure as HTML with SVG in it.
+
+    Parameters
+    ----------
+    titled_by : str, optional
+        The id of the element that names the figure, for screen readers; else `said` names it.
+    """
+    name = Markup('aria-label="{}"').format(said)
+    if titled_by:
+        name = Markup('aria-labelledby="{}"').format(titled_by)
+    panels = [_panel(panel, name) for panel in figure.panels]
+    return Markup('<div class="plot">{}<div class="panels{}">{}</div></div>').format(
+        _legend(figure.series) if figure.has_legend else "",
+        " beside" if figure.is_beside else "",
+        _joined(panels),
+    )
+
+
+class _Place(NamedTuple):
+    """A place in a panel, in percent from the left and from the top."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class _Canvas:
+    """The axes of a panel, which give each pair of numbers its place."""
+
+    panel: Panel
+
+    def place(self, at: float, value: float) -> _Place:
+        across = _percent(self.panel.across, at)
+        along = _percent(self.panel.values, value)
+        return _Place(along, across) if self.panel.is_lying else _Place(across, 100 - along)
+
+    def rectangle(self, at: float, width: float, start: float, end: float) -> Markup:
+        """The corner and the size of a rectangle, as attributes."""
+        (x0, y0), (x1, y1) = (
+            self.place(at - width / 2, start),
+            self.place(at + width / 2, end),
+        )
+        return Markup('x="{:.2f}%" y="{:.2f}%" width="{:.2f}%" height="{:.2f}%"').format(
+            min(x0, x1), min(y0, y1), abs(x1 - x0), abs(y1 - y0)
+        )
+
+
+def _panel(panel: Panel, name: Markup) -> Markup:
+    canvas = _Canvas(panel)
+    upright, level = (
+        (panel.across, panel.values) if panel.is_lying else (panel.values, panel.across)
+    )
+    left = max((len(text) for text in upright.ticks.values()), default=0)
+    pixels = left * _CHARACTER + _BESIDE if left else 0
+    return Markup(
+        '<div class="panel">{}<div class="drawn">{}'
+        '<svg class="area{}" role="img" {} height="{}"><g aria-hidden="true">{}{}</g></svg></div>'
+        "{}</div>"
+    ).format(
+        Markup('<p class="axis">{}</p>').format(upright.title) if upright.title else "",
+        Markup('<svg width="{}" height="1" aria-hidden="true"></svg>').format(pixels)
+        if pixels
+        else "",
+        " labelled" if level.ticks else "",
+        name,
+        panel.height,
+        _joined(_grid(canvas)),
+        _joined(shape for series in panel.series for shape in _shapes(canvas, series)),
+        Markup('<p class="axis below">{}</p>').format(level.title) if level.title else "",
+    )
+
+
+def _grid(canvas: _Canvas) -> Iterator[Markup]:
+    """Draw the lines and labels of the axes."""
+    panel = canvas.panel
+    for axis, is_level in ((panel.across, not panel.is_lying), (panel.values, panel.is_lying)):
+        for tick, label in axis.ticks.items():
+            part = _percent(axis, tick)
+            if is_level:
+                grid, text = _UPRIGHT_LINE, _LABEL_BELOW
+            else:
+                part = part if panel.is_lying else 100 - part
+                grid, text = _LEVEL_LINE, _LABEL_BESIDE
+            if axis.has_grid:
+                yield grid.format(part)
+            yield text.format(part, label)
+
+
+def _shapes(canvas: _Canvas, series: Series) -> Iterator[Markup]:
+    if isinstance(series, Bars):
+        yield from _bars(canvas, series)
+    elif isinstance(series, Line):
+        yield _line(canvas, series)
+    elif isinstance(series, Band):
+        yield _band(canvas, series)
+    elif isinstance(series, Points):
+        yield from _points(canvas, series)
+    elif isinstance(series, Boxes):
+        yield from _boxes(canvas, series)
+    else:
+        for at, value, text in zip(series.at, series.values, series.texts, strict=True):
+            yield _text(canvas, series, at, value, text)
+
+
+def _bars(canvas: _Canvas, bars: Bars) -> Iterator[Markup]:
+    starts = bars.starts or [canvas.panel.values.low] * len(bars.ends)
+    widths = [bars.width] * len(bars.ends) if isinstance(bars.width, int | float) else bars.width
+    rows = zip(bars.at, starts, bars.ends, widths, strict=True)
+    for number, (at, start, end, width) in enumerate(rows):
+        if end is None:
+            continue
+        yield Markup('<rect fill="{}" {}>{}</rect>').format(
+            bars.colour, canvas.rectangle(at, width, start, end), _hint(bars.hints, number)
+        )
+        if bars.labels:
+            beyond = (
+                Texts((), (), (), right=4, up=-4)
+                if canvas.panel.is_lying
+                else Texts((), (), (), "middle", up=4)
+            )
+            yield _text(canvas, beyond, at, end, bars.labels[number])
+
+
+def _line(canvas: _Canvas, line: Line) -> Markup:
+    dashes = Markup(' stroke-dasharray="4 3"') if line.is_dashed else ""
+    return _stretched(
+        Markup('<polyline points="{}" stroke="{}" stroke-width="{}"{}/>').format(
+            _corners(canvas, line.at, line.values), line.colour, line.width, dashes
+        )
+    )
+
+
+def _band(canvas: _Canvas, band: Band) -> Markup:
+    corners = (
+        *_corners(canvas, band.at, band.highs).split(),
+        *reversed(_corners(canvas, band.at, band.lows).split()),
+    )
+    return _stretched(
+        Markup('<polygon points="{}" fill="{}"/>').format(" ".join(corners), band.colour)
+    )
+
+
+def _stretched(shape: Markup) -> Markup:
+    """Stretch a shape to its panel: unlike places, corners of a line cannot be in percent."""
+    return Markup(
+        '<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="100%">{}</svg>'
+    ).format(shape)
+
+
+def _corners(canvas: _Canvas, at: Sequence[float], values: Sequence[float]) -> str:
+    places = [canvas.place(*pair) for pair in zip(at, values, strict=True)]
+    return " ".join(f"{place.x:.2f},{place.y:.2f}" for place in places)
+
+
+def _points(canvas: _Canvas, points: Points) -> Iterator[Markup]:
+    for number, (at, value) in enumerate(zip(points.at, points.values, strict=True)):
+        if value is not None:
+            yield _mark(canvas.place(at, value), points, _hint(points.hints, number))
+
+
+def _mark(place: _Place, points: Points, hint: Markup) -> Markup:
+    return Markup('<svg x="{:.2f}%" y="{:.2f}%" class="mark">{}</svg>').format(
+        *place, _symbol(points, hint)
+    )
+
+
+def _symbol(points: Points, hint: Markup) -> Markup:
+    """Draw a symbol around the corner of its element."""
+    return Markup('<path d="{}" transform="scale({:g})" fill="{}" stroke="{}">{}</path>').format(
+        _FORMS[points.symbol],
+        points.size / 2,
+        points.colour if points.symbol in _FILLED else "transparent",
+        points.colour,
+        hint,
+    )
+
+
+def _boxes(canvas: _Canvas, boxes: Boxes) -> Iterator[Markup]:
+    for at, box in zip(boxes.at, boxes.boxes, strict=True):
+        for start, end in ((box.lower, box.q1), (box.q3, box.upper)):
+            yield _stroke(canvas, boxes.colour, (at, start), (at, end))
+        yield Markup('<rect fill="{}" fill-opacity="{}" stroke="{}" stroke-width="2" {}/>').format(
+            boxes.colour,
+            0.35 if boxes.is_filled else 0,
+            boxes.colour,
+            canvas.rectangle(at, boxes.width, box.q1, box.q3),
+        )
+        half = boxes.width / 2
+        yield _stroke(canvas, boxes.colour, (at - half, box.median), (at + half, box.median))
+
+
+def _stroke(
+    canvas: _Canvas, colour: str, start: tuple[float, float], end: tuple[float, float]
+) -> Markup:
+    return Markup(
+        '<line x1="{:.2f}%" y1="{:.2f}%" x2="{:.2f}%" y2="{:.2f}%" stroke="{}" stroke-width="2"/>'
+    ).format(*canvas.place(*start), *canvas.place(*end), colour)
+
+
+def _text(canvas: _Canvas, texts: Texts, at: float, value: float, text: str) -> Markup:
+    return Markup(
+        '<text x="{:.2f}%" y="{:.2f}%" dx="{}" dy="{}" text-anchor="{}">{}</text>'
+    ).format(*canvas.place(at, value), texts.right, -texts.up, texts.anchor, text)
+
+
+def _hint(hints: Sequence[str], number: int) -> Markup:
+    return Markup("<title>{}</title>").format(hints[number]) if hints else Markup()
+
+
+def _legend(all_series: Iterable[Series]) -> Markup:
+    """List each name once, with a sample of what it names."""
+    named: dict[str, Series] = {}
+    for series in all_series:
+        if series.name:
+            named.setdefault(series.name, series)
+    entries = [
+        Markup(
+            '<li><svg width="18" height="12" viewBox="-9 -6 18 12" aria-hidden="true">{}</svg>'
+            "{}</li>"
+        ).format(_sample(series), name)
+        for name, series in named.items()
+    ]
+    return Markup('<ul class="legend" role="list">{}</ul>').format(_joined(entries))
+
+
+def _sample(series: Series) -> Markup:
+    if isinstance(series, Points):
+        return _symbol(replace(series, size=min(series.size, _SAMPLE)), Markup())
+    if isinstance(series, Line):
+        dashes = Markup(' stroke-dasharray="4 3"') if series.is_dashed else ""
+        return Markup('<path d="M-9 0H9" stroke="{}" stroke-width="{}"{}/>').format(
+            series.colour, series.width, dashes
+        )
+    assert not isinstance(series, Texts)  # noqa: S101 - it has no name
+    opacity = (0.35 if series.is_filled else 0) if isinstance(series, Boxes) else 1
+    return Markup(
+        '<rect x="-7" y="-5" width="14" height="10" fill="{0}" fill-opacity="{1}" stroke="{0}"/>'
+    ).format(series.colour, opacity)
+
+
+def _percent(axis: Axis, value: float) -> float:
+    """The place of a value on its axis; values beyond its ends are at the ends."""
+    if axis.is_log and value <= 0:
+        return 0.0
+    low, high = axis.low, axis.high
+    if axis.is_log:
+        low, high, value = log(low), log(high), log(value)
+    return 100 * min(max(0.0, (value - low) / (high - low)), 1.0)
+
+
+def _joined(parts: Iterable[Markup]) -> Markup:
+    return Markup().join(parts)
