@@ -351,6 +351,11 @@ def _of_curve(curve: Curve) -> Traits:
     )
 
 
+def kinds_of(rows: Iterable[Measured]) -> set[Kind]:
+    """Collect the kinds of benchmarks; nothing stands in for I/O of another kind."""
+    return {_of_row(row).kind for row in rows}
+
+
 def _of_row(row: Measured) -> Traits:
     found, order, in_block = _kind_and_orders(
         row.api,

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from sqlalchemy import Connection, Engine
 
 from benchdb.measurements.coverage import STALE_AFTER_S
+from benchdb.measurements.curves import measured
 from benchdb.store.database import transaction
 from benchdb.store.system_changes import changes
 from benchdb.store.systems import system_names
@@ -27,12 +28,14 @@ from ioncast.service.monitoring.decision_errors import (
     errors_to_json,
 )
 from ioncast.service.monitoring.gain import gains, gains_to_json
+from ioncast.service.monitoring.missing_kinds import missing_kinds
 from ioncast.service.monitoring.monthly_errors import monthly_errors
 from ioncast.service.settings import Settings
 from ioncast.service.store.deleting_runs import last_deleted
 from ioncast.service.store.outcomes import newest_ids, newest_outcomes
 from ioncast.service.store.revisions import newest
 from ioncast_base.clock import ClockCheck
+from predictor.matching.nearest import kinds_of
 
 _BETWEEN_SUMMARIES_S = 60.0
 # Counting all cells of a large system takes many seconds, in which the other steps would wait.
@@ -52,6 +55,7 @@ class SummaryStep:
         self._outcomes = _Outcomes(settings)
         self._coverage = _Coverage(progress)
         self._summed_up_at_s = -math.inf
+        self._missing: list[dict[str, object]] | None = None
         file.when_opened(self._begin)
 
     def step(self, clock: ClockCheck) -> None:
@@ -60,6 +64,10 @@ class SummaryStep:
             with transaction(self._database) as connection:
                 self._put(self._outcomes.summaries(connection), clock.wall_s)
                 self._coverage.begin_counting(connection, clock.wall_s)
+                missing = missing_kinds(connection, self._coverage.kinds)
+            if missing != self._missing:
+                self._put({"missing kinds": missing}, clock.wall_s)
+                self._missing = missing
             self._summed_up_at_s = clock.boot_s
         self._put_untried(clock.wall_s)
         if self._coverage.is_counting:
@@ -69,7 +77,7 @@ class SummaryStep:
                 self._put({"coverage": self._coverage.summary()}, clock.wall_s)
 
     def _begin(self, _writer: Writer) -> None:
-        self._summed_up_at_s = -math.inf
+        self._summed_up_at_s, self._missing = -math.inf, None
         self._outcomes.forget()
         self._coverage.forget()
 
@@ -131,13 +139,20 @@ class _Outcomes:
 
 
 class _Coverage:
-    """The coverage of each system, counted again when its measurements change."""
+    """The coverage of each system, counted again when its measurements change.
+
+    Attributes
+    ----------
+    kinds : dict of str to set of str
+        The kinds of I/O of the benchmarks of each system that was counted.
+    """
 
     def __init__(self, progress: KeeperProgress) -> None:
         self._progress = progress
         # By system: the fingerprint of its measurements, and its summary or its count so far.
         self._counted: dict[str, tuple[str, dict[str, object]]] = {}
         self._counting: dict[str, tuple[str, Count]] = {}
+        self.kinds: dict[str, set[str]] = {}
 
     @property
     def is_counting(self) -> bool:
@@ -146,7 +161,7 @@ class _Coverage:
 
     def forget(self) -> None:
         """Count all systems again the next time."""
-        self._counted, self._counting = {}, {}
+        self._counted, self._counting, self.kinds = {}, {}, {}
 
     def begin_counting(self, connection: Connection, now_s: float) -> None:
         """Begin to count systems whose measurements changed since they were counted."""
@@ -156,6 +171,7 @@ class _Coverage:
                 self._counting[system] = basis, Count(system, _moment(now_s), STALE_AFTER_S)
         for system in self._counted.keys() - bases:
             del self._counted[system]
+            self.kinds.pop(system, None)
 
     def count(self, connection: Connection) -> None:
         """Go on counting, for a part of a second."""
@@ -165,6 +181,7 @@ class _Coverage:
             if count.read_page(connection):
                 continue
             self._counted[system] = basis, {"system": system, **asdict(count.summary())}
+            self.kinds[system] = set(map(str, kinds_of(measured(connection, system))))
             del self._counting[system]
 
     def summary(self) -> list[dict[str, object]]:

@@ -70,6 +70,7 @@ runs = Table(
     Column("revision", Integer, nullable=False, index=True),
     UniqueConstraint("system_id", "sha256"),
     Index(None, "system_id", "name"),
+    Index(None, "system_id", "pattern"),
     Index(None, "job_id", "system_id"),
     Index(None, "stored_at"),
     # The order of `RUN_TIME` in applications.py, so that a page of runs reads no other ones.

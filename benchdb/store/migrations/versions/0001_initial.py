@@ -191,6 +191,7 @@ def _runs() -> None:
     op.create_index("ix_runs_revision", "runs", ["revision"])
     op.create_index("ix_runs_stored_at", "runs", ["stored_at"])
     op.create_index("ix_runs_system_id_name", "runs", ["system_id", "name"])
+    op.create_index("ix_runs_system_id_pattern", "runs", ["system_id", "pattern"])
     op.create_table(
         "run_logs",
         sa.Column("id", sa.Integer, nullable=False),

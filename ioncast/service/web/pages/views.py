@@ -125,6 +125,7 @@ def overview() -> Response:
         largest=largest,
         known=glance(_errors_by_system(), _counted("drift", [])),
         coverage=_coverage(systems),
+        missing=_counted("missing kinds", []),
         entries=len(of.prepared.entries),
         gains=_counted("gains", []),
         shifts=_counted("shifts", []),

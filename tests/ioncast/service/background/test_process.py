@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -951,6 +952,12 @@ def test_the_database_is_summed_up_each_minute(site: Site, spool: SpoolWriter) -
     site.seconds()
     assert site.reader.summaries["validation"].value["decisions"] == 1
     assert site.reader.summaries["drift"].value[0]["system"] == "here"
+    assert site.reader.summaries["missing kinds"].value == []
+    site.run(replace(phase(), operation="read"))
+    site.now_s += 60
+    site.seconds()
+    [missing] = site.reader.summaries["missing kinds"].value
+    assert (missing["kind"].partition(" ")[0], missing["runs"]) == ("read", 1)
 
 
 @pytest.mark.usefixtures("any_share")
