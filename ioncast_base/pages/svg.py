@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import log
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from ioncast_base.pages.figures import (
+    Anchor,
     Axis,
     Band,
     Bars,
@@ -68,30 +69,21 @@ class _Place(NamedTuple):
     y: float
 
 
-@dataclass(frozen=True)
-class _Canvas:
-    """The axes of a panel, which give each pair of numbers its place."""
+def _place(panel: Panel, at: float, value: float) -> _Place:
+    across, along = _percent(panel.across, at), _percent(panel.values, value)
+    return _Place(along, across) if panel.is_lying else _Place(across, 100 - along)
 
-    panel: Panel
 
-    def place(self, at: float, value: float) -> _Place:
-        across = _percent(self.panel.across, at)
-        along = _percent(self.panel.values, value)
-        return _Place(along, across) if self.panel.is_lying else _Place(across, 100 - along)
-
-    def rectangle(self, at: float, width: float, start: float, end: float) -> Markup:
-        """The corner and the size of a rectangle, as attributes."""
-        (x0, y0), (x1, y1) = (
-            self.place(at - width / 2, start),
-            self.place(at + width / 2, end),
-        )
-        return Markup('x="{:.2f}%" y="{:.2f}%" width="{:.2f}%" height="{:.2f}%"').format(
-            min(x0, x1), min(y0, y1), abs(x1 - x0), abs(y1 - y0)
-        )
+def _rectangle(panel: Panel, at: float, width: float, start: float, end: float) -> Markup:
+    """Write the corner and the size of a rectangle as attributes."""
+    x0, y0 = _place(panel, at - width / 2, start)
+    x1, y1 = _place(panel, at + width / 2, end)
+    return Markup('x="{:.2f}%" y="{:.2f}%" width="{:.2f}%" height="{:.2f}%"').format(
+        min(x0, x1), min(y0, y1), abs(x1 - x0), abs(y1 - y0)
+    )
 
 
 def _panel(panel: Panel, name: Markup) -> Markup:
-    canvas = _Canvas(panel)
     upright, level = (
         (panel.across, panel.values) if panel.is_lying else (panel.values, panel.across)
     )
@@ -109,15 +101,14 @@ def _panel(panel: Panel, name: Markup) -> Markup:
         " labelled" if level.ticks else "",
         name,
         panel.height,
-        _joined(_grid(canvas)),
-        _joined(shape for series in panel.series for shape in _shapes(canvas, series)),
+        _joined(_grid(panel)),
+        _joined(shape for series in panel.series for shape in _shapes(panel, series)),
         Markup('<p class="axis below">{}</p>').format(level.title) if level.title else "",
     )
 
 
-def _grid(canvas: _Canvas) -> Iterator[Markup]:
+def _grid(panel: Panel) -> Iterator[Markup]:
     """Draw the lines and labels of the axes."""
-    panel = canvas.panel
     for axis, is_level in ((panel.across, not panel.is_lying), (panel.values, panel.is_lying)):
         for tick, label in axis.ticks.items():
             part = _percent(axis, tick)
@@ -131,54 +122,54 @@ def _grid(canvas: _Canvas) -> Iterator[Markup]:
             yield text.format(part, label)
 
 
-def _shapes(canvas: _Canvas, series: Series) -> Iterator[Markup]:
+def _shapes(panel: Panel, series: Series) -> Iterator[Markup]:
     if isinstance(series, Bars):
-        yield from _bars(canvas, series)
+        yield from _bars(panel, series)
     elif isinstance(series, Line):
-        yield _line(canvas, series)
+        yield _line(panel, series)
     elif isinstance(series, Band):
-        yield _band(canvas, series)
+        yield _band(panel, series)
     elif isinstance(series, Points):
-        yield from _points(canvas, series)
+        yield from _points(panel, series)
     elif isinstance(series, Boxes):
-        yield from _boxes(canvas, series)
+        yield from _boxes(panel, series)
     else:
         for at, value, text in zip(series.at, series.values, series.texts, strict=True):
-            yield _text(canvas, series, at, value, text)
+            place = _place(panel, at, value)
+            yield _text(place, text, series.anchor, series.right, series.up)
 
 
-def _bars(canvas: _Canvas, bars: Bars) -> Iterator[Markup]:
-    starts = bars.starts or [canvas.panel.values.low] * len(bars.ends)
+def _bars(panel: Panel, bars: Bars) -> Iterator[Markup]:
+    starts = bars.starts or [panel.values.low] * len(bars.ends)
     widths = [bars.width] * len(bars.ends) if isinstance(bars.width, int | float) else bars.width
     rows = zip(bars.at, starts, bars.ends, widths, strict=True)
     for number, (at, start, end, width) in enumerate(rows):
         if end is None:
             continue
         yield Markup('<rect fill="{}" {}>{}</rect>').format(
-            bars.colour, canvas.rectangle(at, width, start, end), _hint(bars.hints, number)
+            bars.colour, _rectangle(panel, at, width, start, end), _hint(bars.hints, number)
         )
         if bars.labels:
-            beyond = (
-                Texts((), (), (), right=4, up=-4)
-                if canvas.panel.is_lying
-                else Texts((), (), (), "middle", up=4)
-            )
-            yield _text(canvas, beyond, at, end, bars.labels[number])
+            place, label = _place(panel, at, end), bars.labels[number]
+            if panel.is_lying:
+                yield _text(place, label, "start", right=4, up=-4)
+            else:
+                yield _text(place, label, "middle", up=4)
 
 
-def _line(canvas: _Canvas, line: Line) -> Markup:
+def _line(panel: Panel, line: Line) -> Markup:
     dashes = Markup(' stroke-dasharray="4 3"') if line.is_dashed else ""
     return _stretched(
         Markup('<polyline points="{}" stroke="{}" stroke-width="{}"{}/>').format(
-            _corners(canvas, line.at, line.values), line.colour, line.width, dashes
+            _corners(panel, line.at, line.values), line.colour, line.width, dashes
         )
     )
 
 
-def _band(canvas: _Canvas, band: Band) -> Markup:
+def _band(panel: Panel, band: Band) -> Markup:
     corners = (
-        *_corners(canvas, band.at, band.highs).split(),
-        *reversed(_corners(canvas, band.at, band.lows).split()),
+        *_corners(panel, band.at, band.highs).split(),
+        *reversed(_corners(panel, band.at, band.lows).split()),
     )
     return _stretched(
         Markup('<polygon points="{}" fill="{}"/>').format(" ".join(corners), band.colour)
@@ -192,15 +183,15 @@ def _stretched(shape: Markup) -> Markup:
     ).format(shape)
 
 
-def _corners(canvas: _Canvas, at: Sequence[float], values: Sequence[float]) -> str:
-    places = [canvas.place(*pair) for pair in zip(at, values, strict=True)]
+def _corners(panel: Panel, at: Sequence[float], values: Sequence[float]) -> str:
+    places = [_place(panel, *pair) for pair in zip(at, values, strict=True)]
     return " ".join(f"{place.x:.2f},{place.y:.2f}" for place in places)
 
 
-def _points(canvas: _Canvas, points: Points) -> Iterator[Markup]:
+def _points(panel: Panel, points: Points) -> Iterator[Markup]:
     for number, (at, value) in enumerate(zip(points.at, points.values, strict=True)):
         if value is not None:
-            yield _mark(canvas.place(at, value), points, _hint(points.hints, number))
+            yield _mark(_place(panel, at, value), points, _hint(points.hints, number))
 
 
 def _mark(place: _Place, points: Points, hint: Markup) -> Markup:
@@ -220,32 +211,32 @@ def _symbol(points: Points, hint: Markup) -> Markup:
     )
 
 
-def _boxes(canvas: _Canvas, boxes: Boxes) -> Iterator[Markup]:
+def _boxes(panel: Panel, boxes: Boxes) -> Iterator[Markup]:
     for at, box in zip(boxes.at, boxes.boxes, strict=True):
         for start, end in ((box.lower, box.q1), (box.q3, box.upper)):
-            yield _stroke(canvas, boxes.colour, (at, start), (at, end))
+            yield _stroke(panel, boxes.colour, (at, start), (at, end))
         yield Markup('<rect fill="{}" fill-opacity="{}" stroke="{}" stroke-width="2" {}/>').format(
             boxes.colour,
             0.35 if boxes.is_filled else 0,
             boxes.colour,
-            canvas.rectangle(at, boxes.width, box.q1, box.q3),
+            _rectangle(panel, at, boxes.width, box.q1, box.q3),
         )
         half = boxes.width / 2
-        yield _stroke(canvas, boxes.colour, (at - half, box.median), (at + half, box.median))
+        yield _stroke(panel, boxes.colour, (at - half, box.median), (at + half, box.median))
 
 
 def _stroke(
-    canvas: _Canvas, colour: str, start: tuple[float, float], end: tuple[float, float]
+    panel: Panel, colour: str, start: tuple[float, float], end: tuple[float, float]
 ) -> Markup:
     return Markup(
         '<line x1="{:.2f}%" y1="{:.2f}%" x2="{:.2f}%" y2="{:.2f}%" stroke="{}" stroke-width="2"/>'
-    ).format(*canvas.place(*start), *canvas.place(*end), colour)
+    ).format(*_place(panel, *start), *_place(panel, *end), colour)
 
 
-def _text(canvas: _Canvas, texts: Texts, at: float, value: float, text: str) -> Markup:
+def _text(place: _Place, text: str, anchor: Anchor, right: int = 0, up: int = 0) -> Markup:
     return Markup(
         '<text x="{:.2f}%" y="{:.2f}%" dx="{}" dy="{}" text-anchor="{}">{}</text>'
-    ).format(*canvas.place(at, value), texts.right, -texts.up, texts.anchor, text)
+    ).format(*place, right, -up, anchor, text)
 
 
 def _hint(hints: Sequence[str], number: int) -> Markup:
