@@ -29,7 +29,7 @@ from ioncast_base.pages.figures import (
     rows,
     side_by_side,
     stacked,
-    whole,
+    whole_ticks,
 )
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, size
 from predictor.curve.drawing import BANDWIDTH, LINE, Interval, by_io_nodes, decided, expected, runs
@@ -161,7 +161,7 @@ def decisions_figure(
         )
         for (source, _), (starts, ends) in zip(known.items(), stacks, strict=True)
     ]
-    values = whole(from_zero(series, "decisions per hour"))
+    values = whole_ticks(from_zero(series, "decisions per hour"))
     return Figure([Panel(_hours(first, until), values, series, height=200)])
 
 
@@ -243,9 +243,9 @@ def ratios_figure(ratios: Mapping[str, Sequence[Ratio]]) -> Figure:
             Points("", colour, at, found, size=5, hints=hints),
             Line(name, colour, at, [point.average for point in points]),
         ]
-    last = max(point.number for points in ratios.values() for point in points)
-    values = [point.ratio for points in ratios.values() for point in points]
-    low, high = min(*values, 0.5) / 1.1, max(*values, 2) * 1.1
+    last = max((point.number for points in ratios.values() for point in points), default=0)
+    values = [point.ratio for points in ratios.values() for point in points if point.ratio > 0]
+    low, high = min([*values, 0.5]) / 1.1, max([*values, 2]) * 1.1
     axis = logarithmic(low, high, "observed / expected")
     axis = replace(
         axis,

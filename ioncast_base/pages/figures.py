@@ -17,6 +17,8 @@ Write = Callable[[float], str]
 _COLOURS = 8
 # Labels of an axis, and powers of ten on one.
 _MOST_TICKS, _MOST_POWERS = 5, 6
+# An axis of other lengths has no labels.
+_SHORTEST, _LONGEST = 1e-300, 1e300
 # The part of its place that a group of bars or boxes fills.
 _GROUP = 0.75
 # The width of a bar that has its name above it, as a part of its row.
@@ -193,7 +195,7 @@ def numbers(low: float, high: float, title: str, write: Write | None = None) -> 
     return Axis(title, low, high, {tick: write(tick) for tick in round_ticks(low, high)})
 
 
-def whole(axis: Axis) -> Axis:
+def whole_ticks(axis: Axis) -> Axis:
     """Label only whole numbers, for an axis of counts."""
     return replace(axis, ticks={tick: text for tick, text in axis.ticks.items() if tick % 1 == 0})
 
@@ -202,7 +204,7 @@ def from_zero(
     series: Iterable[Series], title: str, write: Write | None = None, room: float = 1.05
 ) -> Axis:
     """Make an axis from 0 to somewhat more than the highest value."""
-    return numbers(0, room * highest(series) or 1, title, write)
+    return numbers(0, min(room * highest(series), _LONGEST) or 1, title, write)
 
 
 def logarithmic(low: float, high: float, title: str, write: Write | None = None) -> Axis:
@@ -215,13 +217,15 @@ def logarithmic(low: float, high: float, title: str, write: Write | None = None)
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """Choose at most six round numbers between two numbers.
+    """Choose at most six round numbers between two numbers; none if they are odd.
 
     Examples
     --------
     >>> round_ticks(0, 1234), round_ticks(0, 3)
     ([0.0, 500.0, 1000.0], [0.0, 1.0, 2.0, 3.0])
     """
+    if not _SHORTEST < high - low < _LONGEST:
+        return []
     step = 10.0 ** floor(log10((high - low) / _MOST_TICKS))
     step *= next(factor for factor in (1, 2, 5, 10) if high - low <= _MOST_TICKS * factor * step)
     return [place * step for place in range(ceil(low / step), floor(high / step) + 1)]

@@ -37,7 +37,7 @@ from ioncast_base.pages.figures import (
     Texts,
     numbers,
     stacked,
-    whole,
+    whole_ticks,
 )
 from ioncast_base.wording import in_digits, size
 
@@ -153,7 +153,7 @@ def _panel(ranks: Values, kind: Mapping[str, tuple[str, str]], *, is_last: bool)
 
 
 def _ranks_axis(processes: int, *, is_last: bool) -> Axis:
-    axis = replace(whole(numbers(-0.6, processes - 0.4, "rank")), has_grid=False)
+    axis = replace(whole_ticks(numbers(-0.6, processes - 0.4, "rank")), has_grid=False)
     return axis if is_last else replace(axis, title="", ticks={})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isclose, log10
+from math import inf, isclose, log10
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ from ioncast_base.pages.figures import (
     rows,
     side_by_side,
     stacked,
-    whole,
+    whole_ticks,
 )
 
 POSITIVE = st.floats(1e-9, 1e18)
@@ -41,6 +41,13 @@ def test_ticks_are_a_few_round_numbers_at_equal_distances(low: float, size: floa
     if len(ticks) > 1:
         digit = step / 10 ** round(log10(step / 2))
         assert any(isclose(digit, round_one, rel_tol=1e-3) for round_one in (1, 2, 5, 0.5, 10))
+
+
+@given(st.floats(0, allow_infinity=True), st.sampled_from([0.0, 5e-324, 1e308]))
+def test_any_value_has_an_axis(value: float, other: float) -> None:
+    axis = from_zero([Points("", "", [0, 1], [value, other])], "")
+    assert axis.low < axis.high < inf
+    assert round_ticks(other, other) == []
 
 
 def test_labels_are_written_as_the_caller_wants() -> None:
@@ -63,7 +70,7 @@ def test_a_logarithmic_axis_has_few_powers_of_ten(low: float, factor: float) -> 
 
 
 def test_counts_have_whole_labels() -> None:
-    assert list(whole(numbers(0, 1.05, "")).ticks) == [0, 1]
+    assert list(whole_ticks(numbers(0, 1.05, "")).ticks) == [0, 1]
 
 
 def test_the_highest_value_is_that_of_any_series() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ioncast.service.monitoring.decision_errors import Judged
@@ -44,4 +46,9 @@ def test_drift_is_drawn_as_ratios_with_a_moving_average_of_their_logarithms() ->
         ([2], [0.5]),
     ]
     # A fifth of the newest: 2 ** 0.2, then 2 ** (0.2 + 0.8 * 0.2).
-    assert lines(figure)["a"] == pytest.approx([2**0.2, 2**0.36])
+    assert lines(figure)["a, on here"] == pytest.approx([2**0.2, 2**0.36])
+
+
+def test_outcomes_without_an_expected_bandwidth_have_no_drift() -> None:
+    figure = ratios([replace(judged("a", 200, 100), expected=None)])
+    assert [list(line) for line in lines(figure).values()] == [[1, 1], []]
