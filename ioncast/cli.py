@@ -28,6 +28,10 @@ COMMANDS = {
         "ioncast.checks_command:check",
         "Tell why the I/O of a run is slow: causes in the order of the time that each could save.",
     ),
+    "timeline": (
+        "ioncast.timeline_command:timeline",
+        "Draw which ranks read and wrote when: MPI-IO above POSIX.",
+    ),
     "match": (
         "predictor.commands:match",
         "Print the IOR run that does the same I/O as each phase, ready to paste.",
@@ -99,7 +103,7 @@ COMMANDS = {
 }
 # Commands without linear algebra. When numpy is imported, its OpenBLAS starts a thread for each
 # core, which takes as long as the import itself.
-WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "match")
+WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "timeline", "match")
 # Subcommands from other rooms: the predictor decides what a campaign should measure, and sees a
 # change of a system in its outcomes.
 SUBCOMMANDS = {

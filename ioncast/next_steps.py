@@ -15,6 +15,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "characterize": "`ioncast check LOG` tells what is harmful, and what to do",
     "check": "`--html FILE` writes a page with all snippets; `ioncast predict LOG --system SYSTEM`"
     " tells how many I/O nodes the application needs",
+    "timeline": "`ioncast check LOG` tells which of it is slow, and why",
     "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"
     " their results",
     "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",

@@ -1,0 +1,1 @@
+"""The time line of a run: which ranks read and wrote when."""

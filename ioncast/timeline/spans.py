@@ -1,0 +1,114 @@
+"""Spans: times in which a rank, or a range of ranks, read or wrote, few enough for a screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summario.reading.operations import Operations
+
+# More spans make a browser slow.
+MOST_SPANS = 5_000
+MOST_ROWS = 128
+_COLUMNS = 1_024
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A table with a row for each span, by row of the drawing and then by time.
+
+    Attributes
+    ----------
+    row : array of int
+        Rank r is in row r // `ranks_of_a_row`.
+    start_seconds, end_seconds : array of float
+        Since the job's start.
+    requests, bytes : array of int
+        The number and the bytes of the requests that start in the span.
+    bin_seconds : float
+        The resolution; 0 if each request is a span.
+    """
+
+    row: Ints
+    start_seconds: Floats
+    end_seconds: Floats
+    requests: Ints
+    bytes: Ints
+    ranks_of_a_row: int
+    bin_seconds: float
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def rows_for(nprocs: int) -> int:
+    """Choose the number of ranks that share a row."""
+    return -(-nprocs // MOST_ROWS)
+
+
+def spans_of(operations: Operations, ranks_of_a_row: int, most: int = MOST_SPANS) -> Spans:
+    """Make spans of the requests of one api and operation.
+
+    Up to `most` requests are a span each. More are joined: the time is cut into bins, and bins in
+    which the same row is busy, one after the other, are a span. Bins get longer until the spans
+    are few enough.
+
+    Notes
+    -----
+    Starts less ends, counted by bin and added up, give the requests that are under way in each
+    bin. So the time is that of two counts, however long requests are.
+    """
+    # A hostile log may name ranks that the run does not have.
+    row = np.clip(operations.rank // ranks_of_a_row, 0, MOST_ROWS - 1)
+    if len(operations) <= most:
+        order = np.lexsort((operations.start_seconds, row))
+        return Spans(
+            row[order],
+            operations.start_seconds[order],
+            operations.end_seconds[order],
+            np.ones(len(row), np.int64),
+            operations.length[order],
+            ranks_of_a_row,
+            0.0,
+        )
+    columns = _COLUMNS
+    spans = _joined(operations, row, columns, ranks_of_a_row)
+    while len(spans) > most and columns > 1:
+        columns //= 2
+        spans = _joined(operations, row, columns, ranks_of_a_row)
+    return spans
+
+
+def _joined(operations: Operations, row: Ints, columns: int, ranks_of_a_row: int) -> Spans:
+    first_s, last_s = operations.start_seconds.min(), operations.end_seconds.max()
+    width_s = float(last_s - first_s) / columns or 1.0
+    start = _bins(operations.start_seconds - first_s, width_s, columns)
+    # An end at the edge of two bins belongs to the first one.
+    end = np.maximum(start, np.ceil((operations.end_seconds - first_s) / width_s).astype(int) - 1)
+    end = np.minimum(end, columns - 1)
+    # One more bin in each row, so that nothing goes on into the next row.
+    width, rows = columns + 1, int(row.max()) + 1
+    began = np.bincount(row * width + start, minlength=rows * width)
+    ended = np.bincount(row * width + end + 1, minlength=rows * width)
+    is_busy = np.concatenate([[False], np.cumsum(began - ended) > 0, [False]])
+    change = np.flatnonzero(is_busy[1:] != is_busy[:-1])
+    first, beyond = change[::2], change[1::2]
+    moved = np.bincount(row * width + start, operations.length, rows * width)
+    return Spans(
+        first // width,
+        first_s + first % width * width_s,
+        first_s + ((beyond - 1) % width + 1) * width_s,
+        np.add.reduceat(began, first) if len(first) else began[:0],
+        np.add.reduceat(moved, first).astype(np.int64) if len(first) else began[:0],
+        ranks_of_a_row,
+        width_s,
+    )
+
+
+def _bins(seconds: Floats, width_s: float, columns: int) -> Ints:
+    return np.minimum((seconds / width_s).astype(np.int64), columns - 1)

@@ -1,0 +1,109 @@
+"""`ioncast timeline` on genuine logs: traces, heat maps, selections, and logs without either."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import run_ioncast
+
+FIXTURES = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
+TRACED = FIXTURES / "reopen-same-5x-dxt.darshan"
+HEAT_MAP = FIXTURES / "reopen-same-5x.darshan"
+# Its manifest: 24 processes write 240 MiB, five times after a pause, in requests of 512 KiB.
+PROCESSES, MOVED, REQUESTS = 24, 251_658_240, 480
+
+
+def rows_of(folder: Path, log: Path, *options: str) -> list[dict[str, str]]:
+    table = folder / "spans.csv"
+    done = run_ioncast("timeline", log, "--csv", table, *options)
+    assert done.returncode == 0, done.stderr
+    with table.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def total(rows: list[dict[str, str]], column: str) -> int:
+    return sum(int(row[column]) for row in rows)
+
+
+def test_a_trace_has_all_requests_of_all_ranks(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, TRACED)
+    assert total(rows, "requests") == len(rows) == REQUESTS
+    assert total(rows, "bytes") == MOVED
+    assert {(row["api"], row["operation"]) for row in rows} == {("POSIX", "write")}
+    assert {int(row["first_rank"]) for row in rows} == set(range(PROCESSES))
+
+
+def test_without_a_trace_the_heat_map_is_the_time_line(tmp_path: Path) -> None:
+    # Its heat map of STDIO has the output of the program.
+    rows = [row for row in rows_of(tmp_path, HEAT_MAP) if row["api"] == "POSIX"]
+    assert total(rows, "bytes") == MOVED
+    assert {int(row["first_rank"]) for row in rows} == set(range(PROCESSES))
+    page = tmp_path / "page.html"
+    assert run_ioncast("timeline", HEAT_MAP, "--html", page).returncode == 0
+    assert "from the heat maps, because the log has no trace" in page.read_text(encoding="utf-8")
+
+
+def test_ranks_and_times_are_selected(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, TRACED, "--ranks", "0-1,7")
+    assert {int(row["first_rank"]) for row in rows} == {0, 1, 7}
+    assert len(rows) == REQUESTS * 3 // PROCESSES
+    middle = sorted(float(row["start"]) for row in rows)[len(rows) // 2]
+    early = rows_of(tmp_path, TRACED, "--ranks", "0-1,7", "--to", str(middle))
+    late = rows_of(tmp_path, TRACED, "--ranks", "0-1,7", "--from", str(middle))
+    assert len(rows) <= len(early) + len(late) < len(rows) + 4
+    assert max(float(row["start"]) for row in early) <= middle
+    assert min(float(row["end"]) for row in late) >= middle
+
+
+def test_the_page_has_phases_with_their_slowest_rank_and_each_request(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert run_ioncast("timeline", TRACED, "--html", page).returncode == 0
+    text = page.read_text(encoding="utf-8")
+    assert len(re.findall(r"<title>rank \d+: 1 write, 512 KiB", text)) == REQUESTS
+    phases = re.findall(r"<tr><td>POSIX</td><td>write</td>", text)
+    assert len(phases) == len(re.findall(r"rank \d+ ended last", text)) == 5
+    assert not re.findall(r"<(?:script|link|img|iframe)\b", text)
+
+
+def test_mpi_io_is_above_posix(tmp_path: Path, shared_data: Path) -> None:
+    page = tmp_path / "page.html"
+    log = shared_data / "runs/logs/mpiio-coll-contig-dxt.darshan"
+    assert run_ioncast("timeline", log, "--html", page).returncode == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.index("MPI-IO: rank") < text.index("POSIX: rank")
+
+
+def test_files_are_selected_by_their_path(tmp_path: Path, shared_data: Path) -> None:
+    log = shared_data / "runs/logs/two-shared-10s-dxt.darshan"
+    one, other = (rows_of(tmp_path, log, "--files", pattern) for pattern in ("*/A", "*/B"))
+    assert total(one, "bytes") == total(other, "bytes") > 0
+    assert len(one) + len(other) == len(rows_of(tmp_path, log))
+
+
+@pytest.mark.parametrize(
+    ("log", "options", "said"),
+    [
+        (TRACED, (), "say --html FILE or --csv FILE"),
+        (TRACED, ("--csv", "a.csv", "--ranks", "x"), "'x' is no range of ranks"),
+        (TRACED, ("--csv", "a.csv", "--ranks", "99"), "no request is selected"),
+        (TRACED, ("--csv", "a.csv", "--files", "*.none"), "no request is selected"),
+        (HEAT_MAP, ("--csv", "a.csv", "--files", "*"), "only a trace tells files"),
+        (TRACED, ("--html", "no-such-folder/a.html"), "no-such-folder"),
+    ],
+)
+def test_an_error_is_one_line(log: Path, options: tuple[str, ...], said: str) -> None:
+    done = run_ioncast("timeline", log, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_log_with_neither_trace_nor_heat_map_is_an_error(shared_data: Path) -> None:
+    log = shared_data / "darshan-logs/empty_log/empty_log.darshan"
+    done = run_ioncast("timeline", log, "--csv", "a.csv")
+    assert done.returncode == 2
+    assert "there is no trace, and no heat map" in done.stderr
