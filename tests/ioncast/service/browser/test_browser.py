@@ -197,7 +197,7 @@ def test_the_menu_of_a_narrow_window_opens_by_keyboard(window: Open, screenshots
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Applications")).to_be_focused()
+    expect(page.get_by_role("link", name="Applications", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1, name="Applications")).to_be_visible()
 

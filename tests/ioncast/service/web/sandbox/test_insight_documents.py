@@ -25,6 +25,7 @@ LOGS = [
     *sorted((ROOT / "tests/summario/fixtures").glob("*.darshan")),
 ]
 KEPT = {FilesOfKind("read", "POSIX", "shared"): 0.25, FilesOfKind("write", "STDIO", "unique"): 1.0}
+VERDICT = {"io_seconds": 6.0, "seconds_at_stake": None}
 HINTS = Hints(frozenset({"P05", "I06"}), KEPT)
 
 
@@ -54,8 +55,9 @@ def test_documents_that_are_too_large_lose_no_hints() -> None:
     path = "/" + "x" * 4000
     files = [{"path": path, "number": 1, "share": 1.0, "words": "1"}] * 20
     finding = {"code": "P05", "files": files, "advice": []}
-    made = written({}, {"findings": [finding] * 40}, HINTS)
+    made = written({}, {"findings": [finding] * 40, "verdict": VERDICT}, HINTS)
     assert len(made.checks) <= MOST_DOCUMENT_BYTES
+    assert (made.io_seconds, made.stake_seconds) == (6.0, 0.0)
     document = json.loads(made.checks)
     assert len(document["findings"]) < 40
     assert hints_from(document).codes == HINTS.codes
@@ -64,5 +66,5 @@ def test_documents_that_are_too_large_lose_no_hints() -> None:
 
 @pytest.mark.parametrize("codes", [frozenset[str](), frozenset({"P09"})])
 def test_hints_survive_json(codes: frozenset[str]) -> None:
-    made = written({}, {"findings": []}, Hints(codes))
+    made = written({}, {"findings": [], "verdict": VERDICT}, Hints(codes))
     assert hints_from(json.loads(made.checks)) == Hints(codes)
