@@ -21,7 +21,6 @@ _RANKS = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
 @click.command(
     epilog="""\b
 Examples:
-  ioncast timeline app.darshan
   ioncast timeline app.darshan --html timeline.html
   ioncast timeline app.darshan --html timeline.html --ranks 0-63 --from 10 --to 20
   ioncast timeline app.darshan --files '*.h5' --csv requests.csv

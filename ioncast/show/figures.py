@@ -12,6 +12,7 @@ from benchdb.measurements.cells import outliers
 from benchdb.measurements.curves import Curve
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.pages.figures import (
+    BAR,
     Axis,
     Band,
     Bars,
@@ -29,6 +30,7 @@ from ioncast_base.pages.figures import (
     rows,
     side_by_side,
     stacked,
+    visible_ends,
     whole_ticks,
 )
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, size
@@ -40,8 +42,6 @@ Phases = Sequence[Mapping[str, Any]]
 
 # More phases make a browser slow.
 _MOST_PHASES = 1000
-# The part of the time axis that the shortest phase fills, so that it is visible.
-_SHORTEST = 0.004
 _SOURCES = {"history": "var(--kind-0)", "model": "var(--kind-1)", "default": "var(--other)"}
 _HOUR = timedelta(hours=1)
 # Hours between two labels of a time axis.
@@ -96,13 +96,12 @@ def timelines_figure(phases_of_runs: Mapping[str, Phases]) -> Figure:
     for run, phases in phases_of_runs.items():
         for kind, numbered in _lanes(phases).items():
             starts = [phase["start"] for _, phase in numbered]
-            least = (_SHORTEST * end_s + start for start in starts)
-            ends = map(max, (phase["end"] for _, phase in numbered), least)
+            ends = visible_ends(starts, [phase["end"] for _, phase in numbered], end_s)
             colour = colours.setdefault(kind, kind_colour(len(colours)))
             hints = [_hint(run, number, phase) for number, phase in numbered]
             at = [len(names)] * len(starts)
             name = ": ".join(filter(None, (run, kind)))
-            lanes.append(Bars(name, colour, at, list(ends), starts, 0.34, hints))
+            lanes.append(Bars(name, colour, at, ends, starts, BAR, hints))
             names.append(name)
     seconds = from_zero(lanes, "seconds since the start", room=1)
     return Figure([rows(names, seconds, lanes)], has_legend=False)

@@ -20,8 +20,10 @@ from ioncast_base.pages.figures import (
     Series,
     numbers,
     round_ticks,
+    visible_ends,
 )
 from ioncast_base.wording import counted, in_digits, size
+from summario.phases.streams import MODULE_OF_API
 from summario.requests.trace_phases import TracePhase
 
 _COLOURS = {"read": "var(--kind-0)", "write": "var(--kind-1)"}
@@ -33,7 +35,6 @@ SPAN_COLUMNS = (
     *("api", "operation", "first_rank", "last_rank"),
     *("start", "end", "requests", "bytes"),
 )
-_TITLES = {"MPIIO": "MPI-IO", "POSIX": "POSIX", "STDIO": "STDIO"}
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,11 @@ def timeline_figure(
         of_api = [phase for phase in phases if phase.api == api]
         series = [
             *_phases(of_api, ranks, rows_for(requests.nprocs)),
-            *(_bars(each, is_alone=is_alone) for each in shown),
+            *(_bars(each, requests.nprocs, seconds, is_alone=is_alone) for each in shown),
         ]
-        axis = Axis(f"{_TITLES[api]}: rank", ranks.low, ranks.high, ranks.ticks, has_grid=False)
+        axis = Axis(
+            f"{MODULE_OF_API[api]}: rank", ranks.low, ranks.high, ranks.ticks, has_grid=False
+        )
         panels.append(Panel(axis, seconds, series, height, is_lying=True))
     return Figure(panels)
 
@@ -113,36 +116,30 @@ def _ranks(nprocs: int) -> Axis:
     return Axis("rank", -0.5, rows - 0.5, ticks)
 
 
-def _bars(drawn: DrawnSpans, *, is_alone: bool) -> Bars:
+def _bars(drawn: DrawnSpans, nprocs: int, seconds: Axis, *, is_alone: bool) -> Bars:
     spans, operation = drawn.spans, drawn.operation
+    starts = spans.start_seconds.tolist()
     columns = (spans.row, spans.start_seconds, spans.end_seconds, spans.requests, spans.bytes)
     return Bars(
         f"{operation}s",
         _COLOURS[operation],
         (spans.row + (0 if is_alone else _OFFSETS[operation])).tolist(),
-        spans.end_seconds.tolist(),
-        spans.start_seconds.tolist(),
+        visible_ends(starts, spans.end_seconds.tolist(), seconds.high - seconds.low),
+        starts,
         _WIDTH_ALONE if is_alone else _WIDTH,
         hints=[
-            _hint(operation, spans.ranks_of_a_row, *values)
-            for values in zip(*(column.tolist() for column in columns), strict=True)
+            _hint(operation, _ranks_of(row, spans.ranks_of_a_row, nprocs), *values)
+            for row, *values in zip(*(column.tolist() for column in columns), strict=True)
         ],
     )
 
 
-def _hint(
-    operation: str,
-    ranks_of_a_row: int,
-    row: int,
-    start: float,
-    end: float,
-    requests: int,
-    moved: int,
-) -> str:
-    first = row * ranks_of_a_row
-    ranks = f"rank {first:,}"
-    if ranks_of_a_row > 1:
-        ranks = f"ranks {first:,} to {first + ranks_of_a_row - 1:,}"
+def _ranks_of(row: int, ranks_of_a_row: int, nprocs: int) -> str:
+    first, beyond = row * ranks_of_a_row, min((row + 1) * ranks_of_a_row, nprocs)
+    return f"ranks {first:,} to {beyond - 1:,}" if beyond > first + 1 else f"rank {first:,}"
+
+
+def _hint(operation: str, ranks: str, start: float, end: float, requests: int, moved: int) -> str:
     return (
         f"{ranks}: {counted(requests, operation)}, {size(moved)}\n{start:.4f} to {end:.4f} s,"
         f" {in_digits(end - start)} s"

@@ -23,6 +23,8 @@ _SHORTEST, _LONGEST = 1e-300, 1e300
 _GROUP = 0.75
 # The width of a bar that has its name above it, as a part of its row.
 BAR = 0.34
+# The part of an axis that a bar needs to be visible.
+_VISIBLE = 0.002
 # Pixels of a row of this kind.
 ROW = 46
 
@@ -268,6 +270,11 @@ def rows(
         up=4,
     )
     return Panel(across, values, [*series, above], row * len(names), is_lying=True)
+
+
+def visible_ends(starts: Sequence[float], ends: Sequence[float], length: float) -> list[float]:
+    """Move ends of bars so that also the shortest one is visible on an axis of this length."""
+    return [max(end, start + _VISIBLE * length) for start, end in zip(starts, ends, strict=True)]
 
 
 def stacked(parts: Iterable[Sequence[float]]) -> Iterator[tuple[list[float], list[float]]]:

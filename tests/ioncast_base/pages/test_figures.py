@@ -23,6 +23,7 @@ from ioncast_base.pages.figures import (
     rows,
     side_by_side,
     stacked,
+    visible_ends,
     whole_ticks,
 )
 
@@ -85,6 +86,10 @@ def test_members_of_a_group_stand_side_by_side_without_overlap() -> None:
     (first, width), (second, _) = side_by_side(2, 0), side_by_side(2, 1)
     assert first == -second
     assert second - first == pytest.approx(width)
+
+
+def test_the_shortest_bar_is_visible_and_others_keep_their_ends() -> None:
+    assert visible_ends([0, 10, 500], [0, 10.5, 900], 1000) == [2, 12, 900]
 
 
 def test_stacked_parts_begin_where_the_last_one_ends() -> None:
