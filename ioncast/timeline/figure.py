@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,20 +70,20 @@ def timeline_figure(
     ranks = _ranks(requests.nprocs)
     rows = round(ranks.high - ranks.low)
     height = min(max(rows * _PIXELS_OF_A_ROW, _LOWEST), _HIGHEST)
-    apis = dict.fromkeys(each.api for each in found)
     is_alone = len({each.operation for each in found}) == 1
     panels = []
-    for api in apis:
-        shown = [each for each in found if each.api == api]
+    for api in dict.fromkeys(each.api for each in found):
         of_api = [phase for phase in phases if phase.api == api]
         series = [
             *_phases(of_api, ranks, rows_for(requests.nprocs)),
-            *(_bars(each, requests.nprocs, seconds, is_alone=is_alone) for each in shown),
+            *(
+                _bars(each, requests.nprocs, seconds, is_alone=is_alone)
+                for each in found
+                if each.api == api
+            ),
         ]
-        axis = Axis(
-            f"{MODULE_OF_API[api]}: rank", ranks.low, ranks.high, ranks.ticks, has_grid=False
-        )
-        panels.append(Panel(axis, seconds, series, height, is_lying=True))
+        across = replace(ranks, title=f"{MODULE_OF_API[api]}: rank")
+        panels.append(Panel(across, seconds, series, height, is_lying=True))
     return Figure(panels)
 
 
@@ -113,7 +113,7 @@ def _ranks(nprocs: int) -> Axis:
     rows = -(-nprocs // ranks_of_a_row)
     named = [rank for rank in round_ticks(0, nprocs - 1) if rank % 1 == 0] or [0.0]
     ticks = {rank / ranks_of_a_row: f"{rank:,.0f}" for rank in named}
-    return Axis("rank", -0.5, rows - 0.5, ticks)
+    return Axis("rank", -0.5, rows - 0.5, ticks, has_grid=False)
 
 
 def _bars(drawn: DrawnSpans, nprocs: int, seconds: Axis, *, is_alone: bool) -> Bars:

@@ -111,6 +111,14 @@ def words(text: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", without)).split())
 
 
+def figure_of(text: str, name: str) -> str:
+    """The HTML of a figure of a page by id."""
+    [found] = re.findall(
+        rf'<figure aria-labelledby="{name}-title">(.*?)</figure>', text, flags=re.DOTALL
+    )
+    return str(found)
+
+
 def figures(text: str) -> dict[str, list[str]]:
     """The hints of all points and bars of a page's figures by id."""
     found = re.findall(
@@ -515,7 +523,11 @@ class TestAnApplication:
             f"{in_words(point['io_nodes'])}: {bandwidth(point['expected_mib_s'])}, predicted mean"
             for point in points
         )
-        assert f"For the next run {in_words(answer['io_nodes'])}" in words(text)
+        told = words(text)
+        for point in points:
+            band = f"{in_digits(point['p10_mib_s'])} to {in_digits(point['p90_mib_s'])}"
+            assert f" {in_digits(point['expected_mib_s'])} {band} " in told
+        assert f"For the next run {in_words(answer['io_nodes'])}" in told
 
     def test_shows_its_runs_and_outcomes_as_points(self, filled: FlaskClient) -> None:
         number, _ = application_of(filled, "hacc_io")
@@ -542,6 +554,8 @@ class TestAnApplication:
             kind = " ".join(phase[name] for name in ("type", "api", "spatiality", "files"))
             assert f"{kind}\n{phase['start']:.2f} to {phase['end']:.2f} s" in hint
             assert f"in {phase['requests']} requests" in hint
+        colours = re.findall(r'<rect fill="([^"]+)"', figure_of(text, "timeline"))
+        assert len(set(colours)) == 3
 
     def test_says_which_benchmark_stands_for_each_phase(self, filled: FlaskClient) -> None:
         number, _ = application_of(filled, "phaseapp")
@@ -745,6 +759,11 @@ class TestValidation:
         reruns = rows_of("applications.csv")
         drawn = figures(text)
         assert len(drawn["by-number"]) == len(drawn["by-application"]) == len(reruns)
+        for name, column in (("by-number", "io_nodes"), ("by-application", "name")):
+            # The points of a row have the same height.
+            points = Counter(re.findall(r' y="([\d.]+%)" class="mark"', figure_of(text, name)))
+            jobs = Counter(row[column] for row in reruns)
+            assert sorted(points.values()) == sorted(jobs.values())
         rows = re.findall(r"<text[^>]*>(direct access|\d+ I/O nodes?)</text>", text)
         assert rows == [in_words(n) for n in sorted({int(row["io_nodes"]) for row in reruns})]
 
