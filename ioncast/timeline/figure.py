@@ -74,13 +74,14 @@ def timeline_figure(
     panels = []
     for api in dict.fromkeys(each.api for each in found):
         of_api = [phase for phase in phases if phase.api == api]
-        series = [
-            *_phases(of_api, ranks, rows_for(requests.nprocs)),
+        series: list[Series] = [
+            *_shades(of_api, ranks),
             *(
                 _bars(each, requests.nprocs, seconds, is_alone=is_alone)
                 for each in found
                 if each.api == api
             ),
+            *_marks(of_api, rows_for(requests.nprocs)),
         ]
         across = replace(ranks, title=f"{MODULE_OF_API[api]}: rank")
         panels.append(Panel(across, seconds, series, height, is_lying=True))
@@ -146,21 +147,21 @@ def _hint(operation: str, ranks: str, start: float, end: float, requests: int, m
     )
 
 
-def _phases(phases: Sequence[TracePhase], ranks: Axis, ranks_of_a_row: int) -> list[Series]:
+def _shades(phases: Sequence[TracePhase], ranks: Axis) -> list[Band]:
     ends = [ranks.low, ranks.high]
-    shades: list[Series] = [
+    return [
         Band("phase", "var(--band)", ends, [phase.start_seconds] * 2, [phase.end_seconds] * 2)
         for phase in phases
     ]
+
+
+def _marks(phases: Sequence[TracePhase], ranks_of_a_row: int) -> list[Points]:
     if not phases:
-        return shades
-    slowest = Points(
-        "slowest rank of a phase",
-        "var(--text)",
-        [phase.slowest_rank // ranks_of_a_row for phase in phases],
-        [phase.end_seconds for phase in phases],
-        "triangle",
-        7,
-        [f"rank {phase.slowest_rank:,} ended last, {phase.end_seconds:.4f} s" for phase in phases],
-    )
-    return [*shades, slowest]
+        return []
+    rows = [phase.slowest_rank // ranks_of_a_row for phase in phases]
+    hints = [
+        f"rank {phase.slowest_rank:,} ended last, {phase.end_seconds:.4f} s" for phase in phases
+    ]
+    ends = [phase.end_seconds for phase in phases]
+    name = "slowest rank of a phase"
+    return [Points(name, "var(--text)", rows, ends, "triangle", 7, hints)]
