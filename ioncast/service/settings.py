@@ -162,7 +162,9 @@ class Settings(TomlTable):
         " questions for decisions; a tenth of it with wrong tokens.",
     )
     keep_decisions_days: Days = Field(
-        400, description="Days that decisions stay in the database; 0 for ever."
+        400,
+        description="Days that decisions and reports of the queue stay in the database; 0 for"
+        " ever.",
     )
     keep_runs_days: Days = Field(
         1095, description="Days that runs stay in the history after they were stored; 0 for ever."

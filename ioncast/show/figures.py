@@ -137,9 +137,9 @@ def decisions_figure(
 ) -> Figure:
     """Draw the number of decisions in each hour by source."""
     by_source: dict[str, dict[int, int]] = {source: {} for source in _SOURCES}
-    first = since.replace(minute=0, second=0, microsecond=0)
+    first = _hour_of(since)
     for hour, source, number in counts:
-        place = (datetime.fromisoformat(hour) - first) // _HOUR
+        place = _place(hour, first)
         by_source.setdefault(source, {})[place] = number
     hours = sorted({hour for of_source in by_source.values() for hour in of_source})
     known = {source: numbers for source, numbers in by_source.items() if numbers}
@@ -162,6 +162,72 @@ def decisions_figure(
     ]
     values = whole_ticks(from_zero(series, "decisions per hour"))
     return Figure([Panel(_hours(first, until), values, series, height=200)])
+
+
+def queue_figure(
+    means: Sequence[tuple[str, float, float, float, float]], since: datetime, until: datetime
+) -> Figure:
+    """Draw the I/O nodes in use above the waiting jobs.
+
+    Parameters
+    ----------
+    means : sequence of tuple
+        The start of an hour (ISO 8601), and the means of it: I/O nodes that there are and that are
+        in use, waiting jobs, and those of them that wait for I/O nodes.
+    """
+    first = _hour_of(since)
+    places = [_place(hour, first) + 0.5 for hour, *_ in means]
+    when = [f"{datetime.fromisoformat(hour):%d %b %H:%M}" for hour, *_ in means]
+    there, in_use, waiting, short = (list(column) for column in list(zip(*means, strict=True))[1:])
+    nodes: list[Series] = [
+        Bars(
+            *("I/O nodes in use", "var(--kind-0)", places, in_use),
+            width=1,
+            hints=[
+                f"{used:.3g} of {all_of_them:.3g} I/O nodes in use, {moment}"
+                for used, all_of_them, moment in zip(in_use, there, when, strict=True)
+            ],
+        ),
+        Line("I/O nodes in all", "var(--text)", places, there, is_dashed=True),
+    ]
+    stacks = stacked([short, [a - b for a, b in zip(waiting, short, strict=True)]])
+    jobs: list[Series] = [
+        Bars(
+            *(name, colour, places, ends, starts),
+            width=1,
+            hints=[
+                f"{end - start:.3g} {name}, {moment}"
+                for start, end, moment in zip(starts, ends, when, strict=True)
+            ],
+        )
+        for (name, colour), (starts, ends) in zip(
+            (
+                ("jobs that wait for I/O nodes", "var(--kind-1)"),
+                ("jobs that wait for others", "var(--other)"),
+            ),
+            stacks,
+            strict=True,
+        )
+    ]
+    below = _hours(first, until)
+    return Figure(
+        [
+            Panel(across, whole_ticks(from_zero(series, title)), series, height=150)
+            for across, title, series in (
+                (replace(below, title=""), "I/O nodes", nodes),
+                (below, "waiting jobs", jobs),
+            )
+        ]
+    )
+
+
+def _hour_of(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)
+
+
+def _place(hour: str, first: datetime) -> int:
+    """Count the hours from the first one to this one."""
+    return (datetime.fromisoformat(hour) - first) // _HOUR
 
 
 def _hours(first: datetime, until: datetime) -> Axis:

@@ -15,7 +15,13 @@ from benchdb.store.database import transaction
 from ioncast.service.background.expiring_table import ExpiringTable
 from ioncast.service.settings import Settings
 from ioncast.service.store.deleting_runs import forget_deleted, is_forgettable
-from ioncast.service.store.expiring import DECISIONS, KEPT_RESULTS, OUTCOMES, RUNS
+from ioncast.service.store.expiring import (
+    DECISIONS,
+    KEPT_RESULTS,
+    OUTCOMES,
+    QUEUE_REPORTS,
+    RUNS,
+)
 from ioncast_base.clock import ClockCheck
 
 _BETWEEN_S = 60.0
@@ -39,6 +45,7 @@ class ExpiryStep:
         self._database = database
         by_age = (
             (DECISIONS, settings.keep_decisions_days),
+            (QUEUE_REPORTS, settings.keep_decisions_days),
             (RUNS, settings.keep_runs_days),
             (OUTCOMES, settings.keep_outcomes_days),
         )

@@ -40,7 +40,7 @@ from ioncast_base.times import in_utc
 _KEYS = 200
 _TEXTS = ("id", "user", "executable", "name", "job_id", "source")
 # Length of the date and hour at the start of a stored time.
-_HOUR = len("2026-11-21T04")
+HOUR = len("2026-11-21T04")
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ def decisions_per_hour(
     if not is_text(system):
         return []
     table = decisions_table.c
-    hour = func.substr(table.asked_at, 1, _HOUR).label("hour")
-    query = select(hour, table.source, func.count()).where(table.asked_at >= in_utc(since)[:_HOUR])
+    hour = func.substr(table.asked_at, 1, HOUR).label("hour")
+    query = select(hour, table.source, func.count()).where(table.asked_at >= in_utc(since)[:HOUR])
     if system is not None:
         query = query.where(table.system == system)
     found = connection.execute(query.group_by(hour, table.source))

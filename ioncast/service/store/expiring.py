@@ -25,7 +25,7 @@ from sqlalchemy import (
 from ioncast.service.store.applications import RUN_TIME
 from ioncast.service.store.deleting_runs import delete_decisions, delete_outcomes, delete_runs
 from ioncast.service.store.stored_counters import count
-from ioncast.service.store.tables import decisions, kept_results, outcomes, runs
+from ioncast.service.store.tables import decisions, kept_results, outcomes, queue_reports, runs
 from ioncast_base.times import in_utc
 
 # Deleting more in one transaction would keep other writers waiting. A run has up to 1 MiB of
@@ -65,8 +65,9 @@ def _old(table: Table, time: Column[Any], *conditions: ColumnElement[bool]) -> S
     return select(table.c.id).where(older, *conditions).order_by(time).limit(bindparam("most"))
 
 
-def _delete_results(connection: Connection, ids: Sequence[int]) -> None:
-    connection.execute(delete(kept_results).where(kept_results.c.id.in_(ids)))
+def _deleting(table: Table) -> Callable[[Connection, Sequence[Any]], object]:
+    """Make a function that deletes rows to which no others belong."""
+    return lambda connection, ids: connection.execute(delete(table).where(table.c.id.in_(ids)))
 
 
 _LATER = runs.alias()
@@ -85,7 +86,16 @@ OUTCOMES = Expiring(outcomes, _old(outcomes, outcomes.c.reported_at), delete_out
 DECISIONS = Expiring(
     decisions, _old(decisions, decisions.c.asked_at), delete_decisions, _SMALL_ROWS
 )
+QUEUE_REPORTS = Expiring(
+    queue_reports,
+    _old(queue_reports, queue_reports.c.reported_at),
+    _deleting(queue_reports),
+    _SMALL_ROWS,
+)
 # These rows have the time when they expire.
 KEPT_RESULTS = Expiring(
-    kept_results, _old(kept_results, kept_results.c.expires_at), _delete_results, _LARGE_ROWS
+    kept_results,
+    _old(kept_results, kept_results.c.expires_at),
+    _deleting(kept_results),
+    _LARGE_ROWS,
 )

@@ -172,6 +172,21 @@ outcomes = Table(
     Index(None, "reported_at"),
 )
 
+# The queue of a scheduler, as the collector reports it every few minutes. Like a decision, a report
+# may be of an unknown system.
+queue_reports = Table(
+    "queue_reports",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system", String(200), nullable=False),
+    Column("reported_at", String(40), nullable=False, index=True),
+    Column("io_nodes", Integer, nullable=False),
+    Column("in_use", Integer, nullable=False),
+    Column("waiting", Integer, nullable=False),
+    Column("for_io_nodes", Integer, nullable=False),
+    Column("arbiter_works", Boolean),
+)
+
 # The ways in which deleted runs were known, until all services have prepared their answers without
 # them. Numbers are given once: SQLite gives the id of a deleted row again.
 deleted_runs = Table(

@@ -22,6 +22,7 @@ from ioncast.service.web.api.jobs import jobs
 from ioncast.service.web.api.operating import operations
 from ioncast.service.web.api.outcomes import outcomes
 from ioncast.service.web.api.predictions import predictions
+from ioncast.service.web.api.queue import queue
 from ioncast.service.web.api.traces import traces
 from ioncast.service.web.http import problems
 from ioncast.service.web.http.uploads import MOST_LOGS
@@ -80,6 +81,7 @@ def create_app(settings: Settings) -> Flask:
         allocations,
         traces,
         outcomes,
+        queue,
         jobs,
         benchmarks,
         assets,

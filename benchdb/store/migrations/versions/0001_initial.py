@@ -223,6 +223,19 @@ def _runs() -> None:
 
 def _outcomes() -> None:
     op.create_table(
+        "queue_reports",
+        sa.Column("id", sa.Integer, nullable=False),
+        sa.Column("system", sa.String(200), nullable=False),
+        sa.Column("reported_at", sa.String(40), nullable=False),
+        sa.Column("io_nodes", sa.Integer, nullable=False),
+        sa.Column("in_use", sa.Integer, nullable=False),
+        sa.Column("waiting", sa.Integer, nullable=False),
+        sa.Column("for_io_nodes", sa.Integer, nullable=False),
+        sa.Column("arbiter_works", sa.Boolean),
+        sa.PrimaryKeyConstraint("id", name="pk_queue_reports"),
+    )
+    op.create_index("ix_queue_reports_reported_at", "queue_reports", ["reported_at"])
+    op.create_table(
         "outcomes",
         sa.Column("id", sa.Integer, nullable=False),
         sa.Column("system_id", sa.Integer, nullable=False),

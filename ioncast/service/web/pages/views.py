@@ -37,6 +37,7 @@ from ioncast.service.store.credentials import digest
 from ioncast.service.store.decisions import decisions, decisions_per_hour
 from ioncast.service.store.last_signs import last_signs
 from ioncast.service.store.outcomes import newest_outcomes, systems_with_outcomes
+from ioncast.service.store.queue_reports import hours_of_queues, newest_queue_reports
 from ioncast.service.web.api.benchmarks import untried_of
 from ioncast.service.web.api.jobs import explained_job
 from ioncast.service.web.http import openapi
@@ -66,7 +67,7 @@ from ioncast.service.web.pages.kept import result_shown
 from ioncast.service.web.pages.reference import described
 from ioncast.service.web.results.keeping import offer_to_keep
 from ioncast.service.web.results.result import UploadForm, result_of_uploads
-from ioncast.show.figures import decisions_figure, repetitions_figure
+from ioncast.show.figures import decisions_figure, queue_figure, repetitions_figure
 from ioncast.show.small_curve import Interval, SmallCurve, small_curve
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
@@ -101,6 +102,8 @@ def overview() -> Response:
     with transaction(of.database) as connection:
         counts = decisions_per_hour(connection, since)
         signs = last_signs(connection)
+        hours = hours_of_queues(connection, since)
+        reported = newest_queue_reports(connection, now - timedelta(days=_RANGES[-1]))
         newest = decisions(connection, limit=_DECISIONS)
         systems = system_names(connection)
         untried = [(name, *untried_of(connection, name)) for name in systems]
@@ -119,6 +122,8 @@ def overview() -> Response:
         days=days,
         ranges=_RANGES,
         signs=signs,
+        queues=[(name, queue_figure(means, since, now)) for name, means in hours.items()],
+        reported=reported,
         newest=newest,
         systems=systems,
         has_runs=has_runs,

@@ -10,9 +10,17 @@ from sqlalchemy import Engine, update
 
 from benchdb.store.database import transaction
 from ioncast.service.store.decisions import decisions
-from ioncast.service.store.expiring import DECISIONS, KEPT_RESULTS, OUTCOMES, RUNS, Expiring
+from ioncast.service.store.expiring import (
+    DECISIONS,
+    KEPT_RESULTS,
+    OUTCOMES,
+    QUEUE_REPORTS,
+    RUNS,
+    Expiring,
+)
 from ioncast.service.store.kept_results import keep_result
 from ioncast.service.store.outcomes import joined_outcomes
+from ioncast.service.store.queue_reports import QueueReport, store_queue_report
 from ioncast.service.store.runs import StoredRun, runs_like
 from ioncast.service.store.tables import outcomes, runs
 from ioncast_base.times import in_utc
@@ -122,3 +130,13 @@ def test_kept_results_expire_at_their_time(database: Engine) -> None:
     assert counted(database, KEPT_RESULTS, NOON + DAY) == (0, 0)
     assert counted(database, KEPT_RESULTS, NOON + 1.5 * DAY) == (1, 2)
     assert expire(database, KEPT_RESULTS, NOON + 3 * DAY) == 2
+
+
+def test_old_reports_of_the_queue_are_deleted(database: Engine) -> None:
+    with transaction(database, write=True) as connection:
+        for days in (1, 2, 3):
+            report = QueueReport("here", 8, days, 0, 0, None)
+            store_queue_report(connection, report, NOON - days * DAY)
+    assert counted(database, QUEUE_REPORTS, NOON - 1.5 * DAY) == (2, 3)
+    assert expire(database, QUEUE_REPORTS, NOON - 1.5 * DAY) == 2
+    assert counted(database, QUEUE_REPORTS, NOON) == (1, 1)
