@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from types import TracebackType
@@ -211,6 +211,10 @@ class Ioncast:
         Parameters and answer as for `send_trace`; job id and I/O nodes must be known.
         """
         return self._send("/v1/outcomes", logs, _fields(run))
+
+    def send_queue(self, report: Mapping[str, Any]) -> None:
+        """Report I/O nodes in use and waiting jobs (`POST /v1/queue`)."""
+        self._ask("POST", "/v1/queue", json=dict(report))
 
     def decision(self, decision_id: str) -> dict[str, Any] | None:
         """A decision (`GET /v1/decisions/ID`); None if the service does not know the id."""

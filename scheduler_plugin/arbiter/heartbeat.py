@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,30 @@ from scheduler_plugin.roots_files import write_in_place
 HOLD_S = 300
 # The time in the file while the arbiter has not worked since its start, and after its end.
 STOPPED_S = 0
+# As in ioncast.lua: the arbiter works if its time is less than this ago.
+HEARTBEAT_S = 30
+_LONGEST_BYTES = 40
+# The second number is the length of a hold in seconds.
+_WRITTEN = re.compile(rb"(\d{1,12}) \d{1,12}\n")
+
+
+def beat_at(path: str) -> int:
+    """The Unix time in the file of a heartbeat, or `STOPPED_S`.
+
+    Raises
+    ------
+    OSError
+        If the file is missing or cannot be read.
+    InputError
+        If it has no time.
+    """
+    with Path(path).open("rb") as file:
+        written = _WRITTEN.fullmatch(file.read(_LONGEST_BYTES))
+    if written is None:
+        raise InputError(
+            "there is no time in this file", where=path, remedy="restart ioncast-arbiter"
+        )
+    return int(written[1])
 
 
 class Heartbeat:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from ioncast_base.errors import InputError, IoncastError
-from scheduler_plugin.arbiter.heartbeat import STOPPED_S
+from scheduler_plugin.arbiter.heartbeat import HEARTBEAT_S, STOPPED_S, beat_at
 from scheduler_plugin.check import asking_sources
 from scheduler_plugin.check.asking_sources import Row, fail, ok, said_by, warn
 from scheduler_plugin.check.controller import Controller
@@ -35,8 +35,7 @@ Part = Literal["watch", "arbiter"]
 # The rows about slurmrestd, and Slurm's limits if slurmdbd tells them.
 Answer = tuple[list[Row], Limits | None]
 LOOK = "look at `systemctl status ioncast-{}` and at its log"
-# As in ioncast.lua: the heartbeat of a stopped arbiter, and limits that are too old.
-HEARTBEAT_S = 30
+# As in ioncast.lua: limits that are too old.
 LIMITS_S = 86_400
 # The watch writes once a minute.
 _LATE_S = 600
@@ -44,8 +43,6 @@ _LATE_S = 600
 _SOON_S = 1800
 _OPERATOR = "Operator"
 _VERSION = re.compile(r'^ioncast_\w+_build_info\{version="([^"]*)"\} 1', re.MULTILINE)
-# The second number is the length of a hold in seconds.
-_HEARTBEAT = re.compile(r"(\d{1,12}) \d{1,12}\n")
 _LIMITS = re.compile(r"ioncast-limits\t1\t(\d{1,12})\t([^\t\n]+)\n")
 _RENEW = "run renew-slurm-token, and look why cron and the unit did not (docs/slurm.md)"
 
@@ -181,12 +178,12 @@ def heartbeat_rows(expected: str, path: str) -> Iterator[Row]:
         text = f"the plugin reads {expected or 'no file'}, and the arbiter writes {path}"
         yield fail(subject, text, "set `heartbeat` in ioncast_settings.lua to the arbiter's file")
         return
-    match = _HEARTBEAT.fullmatch(_beginning(path, 40))
-    if match is None:
-        advice = "restart ioncast-arbiter"
-        raise InputError("there is no time in this file", where=path, remedy=advice)
-    age_s = time.time() - int(match[1])
-    if int(match[1]) == STOPPED_S:
+    try:
+        beat_s = beat_at(path)
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+    age_s = time.time() - beat_s
+    if beat_s == STOPPED_S:
         yield fail(subject, "the arbiter does not work: no jobs are held", look)
     elif abs(age_s) >= HEARTBEAT_S:
         yield fail(subject, f"its time is {age_s:.0f} s old: no jobs are held", look)
@@ -226,7 +223,11 @@ def _beginning(path: str, longest: int) -> str:
         with Path(path).open("rb") as file:
             return file.read(longest).decode(errors="replace")
     except FileNotFoundError as error:
-        raise InputError("this file is missing", where=path) from error
+        raise _missing(path) from error
+
+
+def _missing(path: str) -> InputError:
+    return InputError("this file is missing", where=path)
 
 
 def darshan_rows(settings: DarshanSettings, today: date) -> Iterator[Row]:

@@ -81,6 +81,7 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
             wait_s=darshan.wait_s,
             limits=None if dry_run else _limits_file(settings, slurm),
             exporter=exporter,
+            heartbeat=settings.arbitrate.heartbeat,
             is_dry=dry_run,
         )
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ioncast_base.visible_text import visible
@@ -28,12 +28,20 @@ class DryReceiver:
         """Describe an outcome."""
         return self._describe("outcome", logs, run)
 
+    def send_queue(self, report: Mapping[str, Any]) -> None:
+        """Describe the queue."""
+        self._say(f"would send the queue: {_known(report)}")
+
     def _describe(self, kind: str, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
-        known = " ".join(
-            f"{name}={visible(value)}" for name, value in vars(run).items() if value is not None
-        )
+        known = _known(vars(run))
         names = " ".join(visible(log.name) for log in logs)
         self._say(f"would send {kind} {names}: {known}")
         # Only the service can tell how many bytes the job moved. The size of the log stands in: a
         # larger log mostly means more bytes.
         return {"bytes": sum(len(log.copy.getbuffer()) for log in logs)}
+
+
+def _known(facts: Mapping[str, Any]) -> str:
+    return " ".join(
+        f"{name}={visible(value)}" for name, value in facts.items() if value is not None
+    )

@@ -13,6 +13,7 @@ from scheduler_plugin.collector.job_runs import job_runs
 from scheduler_plugin.collector.state import JobRun, WatchState
 from scheduler_plugin.rounds import Failures
 from scheduler_plugin.slurm import Job, SlurmAnswerError
+from scheduler_plugin.slurm.licences import Licence
 
 _LOG = logging.getLogger("ioncast.watch")
 # If slurm.conf's MinJobAge is longer than three rounds, slurmctld still knows every job that ended
@@ -29,6 +30,9 @@ class SlurmJobs(Protocol):
 
     def jobs(self) -> list[Job]:
         """All jobs that slurmctld knows."""
+
+    def licences(self) -> list[Licence]:
+        """The cluster's licences."""
 
     def ended_jobs(self, since_s: int, until_s: int) -> list[Job]:
         """Jobs of slurmdbd that ended between two Unix times."""
@@ -60,6 +64,8 @@ class JobFollower:
         self._period_s = period_s
         self._clock = clock
         self._is_without_accounting = False
+        # Slurm's last answer.
+        self.jobs: list[Job] = []
 
     @property
     def asked_s(self) -> float:
@@ -69,7 +75,8 @@ class JobFollower:
     def follow(self) -> None:
         """Ask Slurm for its jobs and store their runs."""
         now_s = self._clock()
-        runs = self._runs(self._slurm.jobs(), now_s)
+        self.jobs = self._slurm.jobs()
+        runs = self._runs(self.jobs, now_s)
         with self._state.transaction():
             before_s = self._state.moment(_FOLLOWED)
             if before_s is not None and now_s - before_s > _ROUNDS_OF_JOBS * self._period_s:

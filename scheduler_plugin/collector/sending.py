@@ -40,6 +40,9 @@ class Receiver(Protocol):
     def send_outcome(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Report a job's outcome."""
 
+    def send_queue(self, report: Mapping[str, Any]) -> None:
+        """Report the queue."""
+
 
 class LogSender:
     """Sends the logs that wait in the watch's state.

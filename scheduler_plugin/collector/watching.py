@@ -11,6 +11,7 @@ from scheduler_plugin.collector.exporting import Exporter
 from scheduler_plugin.collector.job_poller import JobFollower, SlurmJobs
 from scheduler_plugin.collector.limits_file import LimitsFile
 from scheduler_plugin.collector.log_queue import note_logs
+from scheduler_plugin.collector.queue_report import does_arbiter_work, queue_report
 from scheduler_plugin.collector.sending import LogSender, Receiver, counted, summary
 from scheduler_plugin.collector.state import JobRun, WatchState
 from scheduler_plugin.collector.steady_time import SteadyTime
@@ -25,6 +26,7 @@ _BETWEEN_PRUNINGS_S = 3600.0
 # The name of a time in the state: when runs were removed last.
 _PRUNED = "pruned"
 _BETWEEN_LIMITS_S = 60.0
+_BETWEEN_REPORTS_S = 300.0
 
 
 class Watch:
@@ -34,6 +36,8 @@ class Watch:
     ----------
     period_s, wait_s : float
         Seconds between two rounds, and after a job's end until no more logs of it are expected.
+    heartbeat : str
+        The file of the arbiter's heartbeat.
     is_dry : bool
         Whether the receiver sends nothing; then the log says "would be sent".
     """
@@ -47,6 +51,7 @@ class Watch:
         *,
         system: str,
         licence: str,
+        heartbeat: str,
         period_s: float,
         wait_s: float,
         limits: LimitsFile | None = None,
@@ -55,6 +60,11 @@ class Watch:
         clock: SteadyTime | None = None,
     ) -> None:
         self._state = state
+        self._slurm = slurm
+        self._service = service
+        self._system = system
+        self._licence = licence
+        self._heartbeat = heartbeat
         self._logs = logs
         self._wait_s = wait_s
         self._limits = limits
@@ -78,6 +88,7 @@ class Watch:
         )
         self._summed_up_s = clock()
         self._limits_s = 0.0
+        self._reported_s = 0.0
 
     def round(self, sending_s: float) -> bool:
         """Do each step once."""
@@ -91,8 +102,9 @@ class Watch:
         return has_worked
 
     def _steps(self, sending_s: float) -> bool:
+        is_known = self._failures.attempt("following jobs", self._follower.follow)
         done = [
-            self._failures.attempt("following jobs", self._follower.follow),
+            is_known,
             self._failures.attempt("looking for logs", self._look),
         ]
         now_s = self._clock()
@@ -106,6 +118,12 @@ class Watch:
         if not self._sender.is_paused(now_s):
             until_s = now_s + sending_s
             done.append(self._failures.attempt("sending logs", lambda: self._sender.send(until_s)))
+        if (
+            is_known
+            and not self._sender.is_paused(self._clock())
+            and abs(wall_s - self._reported_s) > _BETWEEN_REPORTS_S
+        ):
+            done.append(self._failures.attempt("reporting the queue", self._report))
         self._prune(now_s)
         if now_s - self._summed_up_s > _BETWEEN_SUMMARIES_S:
             self.sum_up()
@@ -117,6 +135,18 @@ class Watch:
         self._summed_up += self._counted
         self._counted.clear()
         self._summed_up_s = self._clock()
+
+    def _report(self) -> None:
+        """Tell the service the queue; the next round does it if that fails."""
+        report = queue_report(
+            self._system,
+            self._follower.jobs,
+            self._slurm.licences(),
+            licence=self._licence,
+            arbiter_works=does_arbiter_work(self._heartbeat),
+        )
+        self._service.send_queue(vars(report))
+        self._reported_s = self._clock.wall_s()
 
     def _look(self) -> None:
         """Find the logs of ended jobs; an unreadable folder does not stop the other jobs."""

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -298,6 +298,9 @@ class _Notes:
         return {"bytes": 1}
 
     send_outcome = send_trace
+
+    def send_queue(self, _report: Mapping[str, Any]) -> None:
+        """Take no time."""
 
 
 @pytest.mark.promise("watch-large-logs")

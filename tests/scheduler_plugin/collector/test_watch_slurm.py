@@ -7,6 +7,7 @@ token of the service with the role scheduler.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -503,3 +504,22 @@ def test_a_token_that_slurm_refuses_is_said(site: Site) -> None:
             assert done.returncode == 1
             assert done.stderr.count("following jobs fails") == 1
             assert "not.a.token" not in done.stderr
+
+
+def test_the_overview_shows_slurms_io_nodes_and_waiting_jobs(site: Site) -> None:
+    # The cluster has 8 licences of ionode.
+    end = site.folder / "until"
+    end.touch()
+    with site.served() as served:
+        runs = site.submit("none*", "-Lionode:7", lasting=end)
+        wait_for((site.folder / f"began.{runs}").exists, "job that runs")
+        waits = site.submit("none*", "-Lionode:2")
+        held = site.submit("none*", "--hold")
+        site.slurm.wait(lambda: site.slurm.job(waits)["Reason"] == "Licenses", "reason")
+        done = site.once()
+        assert done.returncode == 0, done.stderr
+        page = served.ask("/", headers={"Accept": "text/html"}).body.decode()
+        site.slurm.run("scancel", str(held), str(waits), str(runs))
+    words = " ".join(re.sub("<[^>]*>", " ", page).split())
+    assert "7 of 8 I/O nodes in use, 2 waiting jobs, 1 of them for I/O nodes" in words
+    assert "no arbiter" in words

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -28,6 +28,7 @@ from scheduler_plugin.collector.steady_time import SteadyTime
 from scheduler_plugin.collector.watching import Watch
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
+from scheduler_plugin.slurm.licences import Licence
 from tests.support.examples import examples
 from tests.support.serving import PATIENCE_S, Served, running, start, stop
 
@@ -82,6 +83,9 @@ class Site:
             raise self.failure
         return self.listed
 
+    def licences(self) -> list[Licence]:
+        return [Licence("ionode", 8, 6)]
+
     def ended_jobs(self, since_s: int, until_s: int) -> list[Job]:
         self.asked.append((since_s, until_s))
         if not self.accounted:
@@ -106,6 +110,7 @@ class Site:
             LogFolder(self.folder / "logs", "%Y/%-m/%-d"),
             system=self.system,
             licence="ionode",
+            heartbeat=str(self.folder / "heartbeat"),
             clock=SteadyTime(lambda: self.now_s + self.ahead_s, lambda: self.now_s - _START_S),
             **{"period_s": 10.0, "wait_s": 300.0, **settings},
         )
@@ -219,6 +224,32 @@ def test_the_io_nodes_of_a_job_are_what_it_had(
     changed: dict[str, str], io_nodes: int | None
 ) -> None:
     assert io_nodes_of(_job(**changed), "ionode") == io_nodes
+
+
+def test_the_queue_is_reported_every_five_minutes(site: Site) -> None:
+    site.listed = [_job(id=7, state="PENDING", reason="Licenses")]
+    service = _Hears()
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        watch = site.watch(state, service)
+        for _ in range(61):
+            assert watch.round(float("inf"))
+            site.now_s += 10
+    told = {"system": site.system, "io_nodes": 8, "in_use": 6, "waiting": 1, "for_io_nodes": 1}
+    assert service.queues == [{**told, "arbiter_works": None}] * 2
+    site.round()
+    page = site.served.ask("/", headers={"Accept": "text/html"}).body.decode()
+    assert f"I/O nodes in use and waiting jobs on {site.system}" in page
+
+
+def test_a_queue_that_could_not_be_reported_is_reported_in_the_next_round(site: Site) -> None:
+    service = _Hears()
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        watch = site.watch(state, service)
+        site.failure = SlurmUnreachableError("no answer")
+        assert not watch.round(float("inf"))
+        site.failure = None
+        assert watch.round(float("inf"))
+    assert len(service.queues) == 1
 
 
 def test_a_job_that_accounting_tells_of_is_not_said_to_have_had_none() -> None:
@@ -506,11 +537,21 @@ def test_a_system_that_nothing_was_measured_on_is_said_once_before_it_is_made(
     assert caplog.text.count("has no measurements of system") == 1
 
 
-class _Warns:
-    """A service that warns about each log."""
+class _Hears:
+    """A service that notes what it hears of the queue."""
+
+    def __init__(self) -> None:
+        self.queues: list[Mapping[str, Any]] = []
 
     def measured_systems(self) -> list[str]:
         return ["mn4"]
+
+    def send_queue(self, report: Mapping[str, Any]) -> None:
+        self.queues.append(report)
+
+
+class _Warns(_Hears):
+    """A service that warns about each log."""
 
     def send_trace(self, *_: Any) -> dict[str, Any]:
         return {"bytes": 1, "warnings": ["half of it\nis missing", "all is late"]}
@@ -670,7 +711,7 @@ def test_whatever_users_call_files_and_jobs_the_watch_goes_on(
     assert all("\n" not in message for message in caplog.messages)
 
 
-class _Deaf:
+class _Deaf(_Hears):
     """A service that can receive no logs."""
 
     def measured_systems(self) -> list[str]:
@@ -793,6 +834,9 @@ class Slurm:
     def jobs(self):
         return [Job(**job) for job in told["jobs"]]
 
+    def licences(self):
+        return []
+
 def watch(system, state_path, kill_at):
     done = 0
     def count(_statement):
@@ -803,7 +847,8 @@ def watch(system, state_path, kill_at):
     with opened_state(state_path) as state, Ioncast(told["url"], lambda: told["token"]) as service:
         state._database.set_trace_callback(count)
         watch = Watch(state, Slurm(), service, LogFolder(told["logs"], "%Y/%-m/%-d"),
-                      system=system, licence="ionode", period_s=10.0, wait_s=300.0,
+                      system=system, licence="ionode", heartbeat=told["logs"] + "/heartbeat",
+                      period_s=10.0, wait_s=300.0,
                       clock=SteadyTime(lambda: told["now_s"], lambda: told["now_s"]))
         # A busy service is asked again.
         while not watch.round(float("inf")):
