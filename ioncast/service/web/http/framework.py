@@ -3,7 +3,8 @@
 pydantic does both. `operation` decorates a view: it hands over checked values and keeps a
 description for `ioncast.service.web.http.openapi`. (A request takes a fifth longer than with Flask
 alone. flask-openapi3 makes the schemas again for each request, which takes ten times as long, and
-reads forms as JSON, so that a job named 1e5 becomes 100000.0.)
+reads forms as JSON, so that a job named 1e5 becomes 100000.0. spectree describes every answer as
+application/json, also a problem document, and reads a body that is not JSON as an empty object.)
 """
 
 from __future__ import annotations
