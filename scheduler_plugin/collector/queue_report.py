@@ -16,7 +16,7 @@ _LICENSES = "Licenses"
 
 
 @dataclass(frozen=True)
-class QueueReport:
+class SlurmQueue:
     """The fields of `POST /v1/queue`, which explains them."""
 
     system: str
@@ -34,7 +34,7 @@ def queue_report(
     *,
     licence: str,
     arbiter_works: bool | None,
-) -> QueueReport:
+) -> SlurmQueue:
     """Count waiting jobs and the I/O nodes in use; without the licence there are no I/O nodes.
 
     Slurm lists the waiting tasks of an array as one job, and each component of a heterogeneous job.
@@ -44,7 +44,7 @@ def queue_report(
         job for job in waiting if job.reason == _LICENSES and licence_count(job.licenses, licence)
     ]
     found = next((each for each in licences if each.name == licence), Licence(licence, 0, 0))
-    return QueueReport(
+    return SlurmQueue(
         system, found.total, found.used, _number(waiting), _number(short), arbiter_works
     )
 
