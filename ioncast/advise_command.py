@@ -20,10 +20,11 @@ from ioncast_base.kinds import SMALL_REQUEST_BYTES
 from ioncast_base.sizes import parse_size
 from predictor.asked_options import asked_options
 from predictor.commands import at, command_line, one_run_option
-from predictor.curve.asking import PredictionRequest, read_run
+from predictor.curve.asking import PredictionRequest
 from predictor.what_if.advice_formats import to_json, to_text
 from summario.extraction_options import extraction_options
 from summario.phases.settings import ExtractionSettings
+from summario.runs.given_run import read_run
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import named
 

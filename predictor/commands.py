@@ -28,7 +28,13 @@ from ioncast_base.errors import InputError
 from ioncast_base.text_tables import text_table
 from ioncast_base.wording import counted, size
 from predictor.asked_options import asked_options, nodes_option
-from predictor.curve.asking import PredictionContext, PredictionRequest, ask, read_phases, read_run
+from predictor.curve.asking import (
+    RUN_MODULES,
+    PredictionContext,
+    PredictionRequest,
+    ask,
+    read_phases,
+)
 from predictor.curve.explanation import explain
 from predictor.curve.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration, match_warnings, periodic_run
@@ -41,6 +47,7 @@ from summario.phases.periods import in_words as phases_in_words
 from summario.phases.settings import ExtractionSettings
 from summario.phases.tables import period_record
 from summario.phases.values import Part, Phase
+from summario.runs.given_run import read_run
 from summario.runs.hosts import job_nodes, node_warnings
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import named
@@ -92,7 +99,11 @@ def match(
     --verify runs each line under Darshan and compares its log with the phase. A fidelity of 1 is
     the same I/O. It needs IOR, its launcher and Darshan's runtime; docs/predicting.md says more.
     """
-    run = None if verification is None else read_run(sources, join, "that --verify compares")
+    run = (
+        None
+        if verification is None
+        else read_run(sources, join, "that --verify compares", RUN_MODULES)
+    )
     found = extract_run(run, extraction) if run else read_phases(sources, extraction, join)
     of_job = job_nodes(nodes, found.nodes)
     number = of_job and of_job.number

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import Connection
 
 from benchdb.store.system_changes import change_of
 from benchdb.store.systems import measured_systems, require_system
-from ioncast_base.errors import DatabaseError, InputError, IoncastError, UnknownNameError, as_option
+from ioncast_base.errors import DatabaseError, InputError, UnknownNameError, as_option
 from ioncast_base.wording import alike_first, listed
 from ior_configs import IorConfig
 from predictor.curve.own_run import own_run
@@ -27,13 +26,12 @@ from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction, Phase
 from summario.reading.log import PHASE_MODULES
-from summario.reading.sources import find_sources, read_source
+from summario.runs.given_run import is_csv, run_of_files
 from summario.runs.hosts import HOST_MODULES, job_nodes, node_warnings
-from summario.runs.joining import Join, one_run
-from summario.runs.logs_of_run import Run, run_of
+from summario.runs.joining import Join
 
 # The modules that phases, and the number of compute nodes, are read from.
-_MODULES = (*PHASE_MODULES, *HOST_MODULES)
+RUN_MODULES = (*PHASE_MODULES, *HOST_MODULES)
 
 
 class OpenTransaction(Protocol):
@@ -188,41 +186,9 @@ def read_phases(
     `join` is the rule for logs of one run, see `runs_among`. A source that cannot be used, logs of
     several runs, and settings that a CSV cannot follow raise an InputError.
     """
-    if _is_csv(sources):
+    if is_csv(sources):
         return _phases_of_csv(sources[0], settings)
-    return extract_run(_read_run(sources, join), settings)
-
-
-def read_run(
-    sources: Sequence[str], join: Join, need: str, modules: Sequence[str] = _MODULES
-) -> Run:
-    """Read the logs of one run, whose counters are needed too; a CSV of phases is an InputError.
-
-    `need` is the use of the counters, as a clause: "that --verify compares".
-    """
-    if _is_csv(sources):
-        raise InputError(
-            f"a CSV of phases does not have the counters {need}",
-            where=sources[0],
-            remedy="give the log",
-        )
-    return _read_run(sources, join, modules)
-
-
-def _read_run(sources: Sequence[str], join: Join, modules: Sequence[str] = _MODULES) -> Run:
-    logs = []
-    for found in find_sources(sources):
-        if isinstance(found, IoncastError):
-            raise found
-        logs.append(found)
-    if len(logs) > 1:
-        jobs = [read_source(log, modules=()).job for log in logs]
-        one_run(jobs, [log.name for log in logs], join, "give the logs of one run")
-    return run_of(read_source(log, modules) for log in logs)
-
-
-def _is_csv(sources: Sequence[str]) -> bool:
-    return len(sources) == 1 and Path(sources[0]).suffix.lower() == ".csv"
+    return extract_run(run_of_files(sources, join, RUN_MODULES), settings)
 
 
 def _phases_of_csv(source: str, settings: ExtractionSettings) -> Extraction:
