@@ -45,7 +45,8 @@ class Axis:
 class Bars:
     """Bars from `starts` (or 0) to `ends`, with a text at each end if there are `labels`.
 
-    `width` is in the units of the axis across. `hints` appear under the pointer.
+    `width` is in the units of the axis across. `hints` appear under the pointer. `kinds` are the
+    classes of the bars for style sheets.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Bars:
     width: float | Sequence[float] = _GROUP
     hints: Sequence[str] = ()
     labels: Sequence[str] = ()
+    kinds: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import log
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ioncast_base.pages.figures import (
     Anchor,
@@ -23,8 +23,8 @@ from ioncast_base.pages.figures import (
     Texts,
 )
 
-# Pixels of a character of a label, and beside it.
-_CHARACTER, _BESIDE = 7, 10
+# Pixels of a character of a label, and beside it on the left and on the right.
+_CHARACTER, _LEFT, _RIGHT = 7, 4, 6
 # Pixels: the largest symbol in a legend.
 _SAMPLE = 9
 _FORMS = {
@@ -39,7 +39,7 @@ _FORMS = {
 _UPRIGHT_LINE = Markup('<line class="grid" x1="{0:.2f}%" x2="{0:.2f}%" y2="100%"/>')
 _LEVEL_LINE = Markup('<line class="grid" x2="100%" y1="{0:.2f}%" y2="{0:.2f}%"/>')
 _LABEL_BELOW = Markup('<text x="{:.2f}%" y="100%" dy="1.35em" text-anchor="middle">{}</text>')
-_LABEL_BESIDE = Markup('<text x="-6" y="{:.2f}%" dy="0.35em" text-anchor="end">{}</text>')
+_LABEL_BESIDE = Markup('<text x="{}" y="{:.2f}%" dy="0.35em" text-anchor="end">{}</text>')
 _FILLED = {"circle", "diamond", "triangle"}
 
 
@@ -54,7 +54,11 @@ def drawing(figure: Figure, titled_by: str = "", said: str = "") -> Markup:
     name = Markup('aria-label="{}"').format(said)
     if titled_by:
         name = Markup('aria-labelledby="{}"').format(titled_by)
-    panels = [_panel(panel, name) for panel in figure.panels]
+    # Panels below each other have a common axis.
+    longest = [_longest_label(panel) for panel in figure.panels]
+    if not figure.is_beside:
+        longest = [max(longest, default=0)] * len(longest)
+    panels = [_panel(*each, name) for each in zip(figure.panels, longest, strict=True)]
     return Markup('<div class="plot">{}<div class="panels{}">{}</div></div>').format(
         _legend(figure.series) if figure.has_legend else "",
         " beside" if figure.is_beside else "",
@@ -78,26 +82,32 @@ def _rectangle(panel: Panel, at: float, width: float, start: float, end: float) 
     """Write the corner and the size of a rectangle as attributes."""
     x0, y0 = _place(panel, at - width / 2, start)
     x1, y1 = _place(panel, at + width / 2, end)
-    return Markup('x="{:.2f}%" y="{:.2f}%" width="{:.2f}%" height="{:.2f}%"').format(
-        min(x0, x1), min(y0, y1), abs(x1 - x0), abs(y1 - y0)
+    # A reader may stretch a figure to 64 times its width. `Markup.format` is slow.
+    return Markup(  # noqa: S704 - numbers
+        f'x="{min(x0, x1):.3f}%" y="{min(y0, y1):.2f}%" width="{abs(x1 - x0):.3f}%"'
+        f' height="{abs(y1 - y0):.2f}%"'
     )
 
 
-def _panel(panel: Panel, name: Markup) -> Markup:
-    upright, level = (
-        (panel.across, panel.values) if panel.is_lying else (panel.values, panel.across)
-    )
-    left = max((len(text) for text in upright.ticks.values()), default=0)
-    pixels = left * _CHARACTER + _BESIDE if left else 0
+def _axes(panel: Panel) -> tuple[Axis, Axis]:
+    """The upright axis and the level one."""
+    return (panel.across, panel.values) if panel.is_lying else (panel.values, panel.across)
+
+
+def _longest_label(panel: Panel) -> int:
+    return max((len(text) for text in _axes(panel)[0].ticks.values()), default=0)
+
+
+def _panel(panel: Panel, longest: int, name: Markup) -> Markup:
+    """Draw a panel, with room for a label of so many characters on the left."""
+    upright, level = _axes(panel)
     return Markup(
         '<div class="panel">{}<div class="drawn">{}'
         '<svg class="area{}" role="img" {} height="{}"><g aria-hidden="true">{}{}</g></svg></div>'
         "{}</div>"
     ).format(
         Markup('<p class="axis">{}</p>').format(upright.title) if upright.title else "",
-        Markup('<svg width="{}" height="1" aria-hidden="true"></svg>').format(pixels)
-        if pixels
-        else "",
+        _labels(panel, upright, longest * _CHARACTER + _LEFT) if longest else "",
         " labelled" if level.ticks else "",
         name,
         panel.height,
@@ -107,19 +117,35 @@ def _panel(panel: Panel, name: Markup) -> Markup:
     )
 
 
+def _labels(panel: Panel, axis: Axis, end: int) -> Markup:
+    """Write the labels of the upright axis, which end at a pixel, beside the drawing."""
+    return Markup('<svg class="labels" width="{}" height="{}" aria-hidden="true">{}</svg>').format(
+        end + _RIGHT,
+        panel.height,
+        _joined(
+            _LABEL_BESIDE.format(end, _from_top(panel, axis, tick), label)
+            for tick, label in axis.ticks.items()
+        ),
+    )
+
+
 def _grid(panel: Panel) -> Iterator[Markup]:
-    """Draw the lines and labels of the axes."""
+    """Draw the lines of the axes, and the labels below."""
     for axis, is_level in ((panel.across, not panel.is_lying), (panel.values, panel.is_lying)):
         for tick, label in axis.ticks.items():
-            part = _percent(axis, tick)
-            if is_level:
-                grid, text = _UPRIGHT_LINE, _LABEL_BELOW
-            else:
-                part = part if panel.is_lying else 100 - part
-                grid, text = _LEVEL_LINE, _LABEL_BESIDE
+            if not is_level:
+                if axis.has_grid:
+                    yield _LEVEL_LINE.format(_from_top(panel, axis, tick))
+                continue
             if axis.has_grid:
-                yield grid.format(part)
-            yield text.format(part, label)
+                yield _UPRIGHT_LINE.format(_percent(axis, tick))
+            yield _LABEL_BELOW.format(_percent(axis, tick), label)
+
+
+def _from_top(panel: Panel, axis: Axis, value: float) -> float:
+    """The place of a value on the upright axis, in percent from the top."""
+    part = _percent(axis, value)
+    return part if panel.is_lying else 100 - part
 
 
 def _shapes(panel: Panel, series: Series) -> Iterator[Markup]:
@@ -142,13 +168,21 @@ def _shapes(panel: Panel, series: Series) -> Iterator[Markup]:
 def _bars(panel: Panel, bars: Bars) -> Iterator[Markup]:
     starts = bars.starts or [panel.values.low] * len(bars.ends)
     widths = [bars.width] * len(bars.ends) if isinstance(bars.width, int | float) else bars.width
-    rows = zip(bars.at, starts, bars.ends, widths, strict=True)
-    for number, (at, start, end, width) in enumerate(rows):
+    rows = list(zip(bars.at, starts, bars.ends, widths, strict=True))
+    kinds = [f' class="{escape(kind)}"' for kind in bars.kinds] or [""] * len(rows)
+    shapes = [
+        f"<rect{kinds[number]} {_rectangle(panel, at, width, start, end)}>"
+        f"{_hint(bars.hints, number)}</rect>"
+        for number, (at, start, end, width) in enumerate(rows)
+        if end is not None
+    ]
+    yield Markup('<g class="bars" fill="{0}" stroke="{0}">{1}</g>').format(
+        bars.colour,
+        Markup("".join(shapes)),  # noqa: S704 - escaped
+    )
+    for number, (at, _, end, _) in enumerate(rows):
         if end is None:
             continue
-        yield Markup('<rect fill="{}" {}>{}</rect>').format(
-            bars.colour, _rectangle(panel, at, width, start, end), _hint(bars.hints, number)
-        )
         if bars.labels:
             place, label = _place(panel, at, end), bars.labels[number]
             if panel.is_lying:
@@ -240,7 +274,9 @@ def _text(place: _Place, text: str, anchor: Anchor, right: int = 0, up: int = 0)
 
 
 def _hint(hints: Sequence[str], number: int) -> Markup:
-    return Markup("<title>{}</title>").format(hints[number]) if hints else Markup()
+    if not hints:
+        return Markup()
+    return Markup(f"<title>{escape(hints[number])}</title>")  # noqa: S704 - escaped
 
 
 def _legend(all_series: Iterable[Series]) -> Markup:
