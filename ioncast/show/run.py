@@ -19,11 +19,13 @@ from ioncast.show.prediction import (
     phases_shown,
     prediction_shown,
 )
+from ioncast.show.timeline import TimelineShown, timeline_shown
+from ioncast.timeline.timeline import from_record
 
 
 @dataclass(frozen=True)
 class RunShown:
-    """A run: the answer for the next one, and the four sections of its page.
+    """A run: the answer for the next one, and the sections of its page.
 
     Attributes
     ----------
@@ -33,6 +35,8 @@ class RunShown:
         The reason why nothing is predicted, a clause; empty with a prediction.
     insights : InsightsShown or str
         The tables and figures, or the reason why there are no insights, a clause.
+    timeline : TimelineShown or None
+        The time line of a log with a trace or heat maps.
     """
 
     answer: AnswerShown | None
@@ -41,6 +45,7 @@ class RunShown:
     insights: InsightsShown | str
     prediction: PredictionShown | None
     phases: PhasesShown | None
+    timeline: TimelineShown | None
 
 
 def run_shown(
@@ -70,9 +75,11 @@ def run_shown(
     if isinstance(insights, str):
         checks: Mapping[str, Any] | None = None
         shown: InsightsShown | str = insights
+        drawn: Mapping[str, Any] | None = None
     else:
         checks = insights["checks"]
         shown = insights_shown(insights["characterisation"], checks)
+        drawn = insights["characterisation"]["timeline"]
     return RunShown(
         answer=_answer(predicted, measured, ran_with, answer),
         problem=prediction if isinstance(prediction, str) else "",
@@ -80,6 +87,9 @@ def run_shown(
         insights=shown,
         prediction=None if predicted is None else prediction_shown(predicted, measured, answer),
         phases=phases_shown(phases if predicted is None else phases_of_prediction(predicted)),
+        timeline=None
+        if drawn is None
+        else timeline_shown({"": from_record(drawn)}, are_alike=drawn["are_alike"]),
     )
 
 

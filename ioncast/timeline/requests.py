@@ -56,7 +56,7 @@ def timed_requests(
     TimedRequests or None
         None if the logs have neither a trace nor a heat map.
     """
-    if any(DXT_MODULES.values() & log.header.modules.keys() for log in run.logs):
+    if is_traced(run):
         tables = [_traced(log, files, all_files=all_files) for log in run.logs]
         return TimedRequests(stacked(run, tables), run.nprocs, None)
     heatmaps = [heatmaps_of(log) for log in run.logs]
@@ -67,6 +67,11 @@ def timed_requests(
     return TimedRequests(stacked(run, tables), run.nprocs, max(widths))
 
 
+def is_traced(run: Run) -> bool:
+    """Whether a log of a run has a trace."""
+    return any(DXT_MODULES.values() & log.header.modules.keys() for log in run.logs)
+
+
 def select(
     requests: TimedRequests,
     ranks: Sequence[tuple[int, int]] | None = None,
@@ -74,6 +79,8 @@ def select(
     until_s: float | None = None,
 ) -> TimedRequests:
     """Keep the requests of ranges of ranks that overlap a time, in seconds since the start."""
+    if ranks is None and from_s is None and until_s is None:
+        return requests
     table = requests.operations
     keep = np.ones(len(table), np.bool_)
     if ranks is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summario.reading.operations import Operations
+from summario.reading.operations import UNKNOWN_OFFSET, Operations
 
 # More spans make a browser slow.
 MOST_SPANS = 5_000
@@ -16,6 +17,7 @@ _COLUMNS = 1_024
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,15 @@ class Spans:
     Attributes
     ----------
     row : array of int
-        Rank r is in row r // `ranks_of_a_row`.
+        The row of the drawing.
     start_seconds, end_seconds : array of float
         Since the job's start.
     requests, bytes : array of int
         The number and the bytes of the requests that start in the span.
+    offset : array of int
+        The offset of a span's only request; `UNKNOWN_OFFSET` of several requests.
+    named : array of int
+        A bit for each mask of `spans_of` that selects a request of the span.
     bin_seconds : float
         The resolution; 0 if each request is a span.
     """
@@ -39,20 +45,29 @@ class Spans:
     end_seconds: Floats
     requests: Ints
     bytes: Ints
-    ranks_of_a_row: int
+    offset: Ints
+    named: Ints
     bin_seconds: float
 
     def __len__(self) -> int:
         return len(self.row)
 
 
-def rows_for(nprocs: int) -> int:
-    """Choose the number of ranks that share a row."""
-    return -(-nprocs // MOST_ROWS)
+def units_of_a_row(number: int) -> int:
+    """Choose how many of a number of ranks, or bytes of a file, share a row."""
+    return max(-(-number // MOST_ROWS), 1)
 
 
-def spans_of(operations: Operations, ranks_of_a_row: int, most: int = MOST_SPANS) -> Spans:
-    """Make spans of the requests of one api and operation.
+def rows_of(values: Ints, units: int) -> Ints:
+    """Find the row of ranks or offsets; a hostile log may name some that the run does not have."""
+    rows: Ints = np.clip(values // units, 0, MOST_ROWS - 1)
+    return rows
+
+
+def spans_of(
+    operations: Operations, row: Ints, most: int = MOST_SPANS, masks: Sequence[Bools] = ()
+) -> Spans:
+    """Make spans of requests, each in a row of the drawing, from 0 to `MOST_ROWS` - 1.
 
     Up to `most` requests are a span each. More are joined: the time is cut into bins, and bins in
     which the same row is busy, one after the other, are a span. Bins get longer until the spans
@@ -63,8 +78,9 @@ def spans_of(operations: Operations, ranks_of_a_row: int, most: int = MOST_SPANS
     Starts less ends, counted by bin and added up, give the requests that are under way in each
     bin. So the time is that of two counts, however long requests are.
     """
-    # A hostile log may name ranks that the run does not have.
-    row = np.clip(operations.rank // ranks_of_a_row, 0, MOST_ROWS - 1)
+    named = np.zeros(len(row), np.int64)
+    for place, mask in enumerate(masks):
+        named |= mask.astype(np.int64) << place
     if len(operations) <= most:
         order = np.lexsort((operations.start_seconds, row))
         return Spans(
@@ -73,18 +89,19 @@ def spans_of(operations: Operations, ranks_of_a_row: int, most: int = MOST_SPANS
             operations.end_seconds[order],
             np.ones(len(row), np.int64),
             operations.length[order],
-            ranks_of_a_row,
+            operations.offset[order],
+            named[order],
             0.0,
         )
     columns = _COLUMNS
-    spans = _joined(operations, row, columns, ranks_of_a_row)
+    spans = _joined(operations, row, named, columns)
     while len(spans) > most and columns > 1:
         columns //= 2
-        spans = _joined(operations, row, columns, ranks_of_a_row)
+        spans = _joined(operations, row, named, columns)
     return spans
 
 
-def _joined(operations: Operations, row: Ints, columns: int, ranks_of_a_row: int) -> Spans:
+def _joined(operations: Operations, row: Ints, named: Ints, columns: int) -> Spans:
     first_s, last_s = operations.start_seconds.min(), operations.end_seconds.max()
     width_s = float(last_s - first_s) / columns or 1.0
     start = _bins(operations.start_seconds - first_s, width_s, columns)
@@ -99,13 +116,19 @@ def _joined(operations: Operations, row: Ints, columns: int, ranks_of_a_row: int
     change = np.flatnonzero(is_busy[1:] != is_busy[:-1])
     first, beyond = change[::2], change[1::2]
     moved = np.bincount(row * width + start, operations.length, rows * width)
+    requests = np.add.reduceat(began, first) if len(first) else began[:0]
+    span = np.searchsorted(first, row * width + start, "right") - 1
+    bits = np.zeros(len(first), np.int64)
+    if named.any():
+        np.bitwise_or.at(bits, span, named)
     return Spans(
         first // width,
         first_s + first % width * width_s,
         first_s + ((beyond - 1) % width + 1) * width_s,
-        np.add.reduceat(began, first) if len(first) else began[:0],
+        requests,
         np.add.reduceat(moved, first).astype(np.int64) if len(first) else began[:0],
-        ranks_of_a_row,
+        np.full(len(requests), UNKNOWN_OFFSET),
+        bits,
         width_s,
     )
 

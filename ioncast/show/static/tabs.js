@@ -22,7 +22,7 @@
 
   /** Show the panel with the target of the address, and the target itself. */
   function follow() {
-    const target = document.getElementById(location.hash.slice(1));
+    const target = document.getElementById(location.hash.slice(1).split("?")[0]);
     const chosen = target ? panels.findIndex((panel) => panel.contains(target)) : 0;
     select(chosen < 0 ? current : chosen);
     if (target) {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioncast.timeline.spans import MOST_ROWS, rows_for, spans_of
+from ioncast.timeline.spans import MOST_ROWS, Spans, rows_of, spans_of, units_of_a_row
 from summario.reading.operations import Operations
 
 REQUESTS = st.lists(
@@ -39,9 +39,16 @@ def operations(requests: list[tuple[int, float, float, int]]) -> Operations:
     )
 
 
+def by_rank(
+    requests: list[tuple[int, float, float, int]], ranks_of_a_row: int = 1, most: int = 5_000
+) -> Spans:
+    table = operations(requests)
+    return spans_of(table, rows_of(table.rank, ranks_of_a_row), most)
+
+
 @given(REQUESTS)
 def test_few_requests_are_a_span_each(requests: list[tuple[int, float, float, int]]) -> None:
-    spans = spans_of(operations(requests), 1)
+    spans = by_rank(requests)
     found = zip(spans.row, spans.start_seconds, spans.end_seconds, spans.bytes, strict=True)
     assert sorted(found) == sorted(
         (rank, start, start + seconds, moved) for rank, start, seconds, moved in requests
@@ -53,8 +60,7 @@ def test_few_requests_are_a_span_each(requests: list[tuple[int, float, float, in
 def test_joined_requests_are_busy_times_to_the_resolution(
     requests: list[tuple[int, float, float, int]], ranks_of_a_row: int
 ) -> None:
-    table = operations(requests)
-    spans = spans_of(table, ranks_of_a_row, most=0 if len(requests) > 1 else 1)
+    spans = by_rank(requests, ranks_of_a_row, most=0 if len(requests) > 1 else 1)
     assert spans.requests.sum() == len(requests)
     assert spans.bytes.sum() == sum(moved for *_, moved in requests)
     slack = 1.001 * spans.bin_seconds + 1e-9
@@ -85,16 +91,41 @@ def test_joined_requests_are_busy_times_to_the_resolution(
 def test_many_requests_give_few_spans(ranks: int) -> None:
     """Each rank writes for half of each millisecond."""
     requests = [(n % ranks, n // ranks * 1e-3, 5e-4, 1) for n in range(64_000)]
-    spans = spans_of(operations(requests), rows_for(ranks))
+    spans = by_rank(requests, units_of_a_row(ranks))
     assert 0 < len(spans) <= 5_000
     assert spans.requests.sum() == 64_000
 
 
 def test_ranks_that_the_run_does_not_have_take_no_memory() -> None:
-    spans = spans_of(operations([(2**40, 0, 1, 1)] * 6_000), 1)
+    spans = by_rank([(2**40, 0, 1, 1)] * 6_000)
     assert spans.row.tolist() == [MOST_ROWS - 1]
 
 
 @pytest.mark.parametrize(("nprocs", "ranks"), [(1, 1), (128, 1), (129, 2), (2**31, 2**24)])
 def test_ranks_share_rows_where_there_are_many(nprocs: int, ranks: int) -> None:
-    assert rows_for(nprocs) == ranks
+    assert units_of_a_row(nprocs) == ranks
+
+
+@given(REQUESTS, st.data())
+def test_a_span_is_named_by_the_masks_that_select_its_requests(
+    requests: list[tuple[int, float, float, int]], data: st.DataObject
+) -> None:
+    table = operations(requests)
+    flags = st.lists(st.booleans(), min_size=len(requests), max_size=len(requests))
+    masks = [np.array(data.draw(flags)) for _ in range(2)]
+    for most in (len(requests), 0 if len(requests) > 1 else 1):
+        spans = spans_of(table, rows_of(table.rank, 1), most, masks)
+        for bit, mask in enumerate(masks):
+            has_bit = spans.named >> bit & 1 > 0
+            chosen = [each for each, flag in zip(requests, mask, strict=True) if flag]
+            # Each selected request begins in a span with the bit, and no other has it.
+            begins = [
+                {
+                    place
+                    for place in np.flatnonzero(spans.row == rank)
+                    if spans.start_seconds[place] <= start + 1e-9 <= spans.end_seconds[place] + 2e-9
+                }
+                for rank, start, _, _ in chosen
+            ]
+            assert all(any(has_bit[place] for place in places) for places in begins)
+            assert set(np.flatnonzero(has_bit)) <= {each for places in begins for each in places}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_the_page_has_phases_with_their_slowest_rank_and_each_request(tmp_path: 
     assert len(re.findall(r"<title>rank \d+: 1 write, 512 KiB", text)) == REQUESTS
     phases = re.findall(r"<tr><td>POSIX</td><td>write</td>", text)
     assert len(phases) == len(re.findall(r"rank \d+ ended last", text)) == 5
-    assert not re.findall(r"<(?:script|link|img|iframe)\b", text)
+    assert not re.findall(r"<(?:link|img|iframe)\b|<script [^>]*src", text)
 
 
 def test_mpi_io_is_above_posix(tmp_path: Path, shared_data: Path) -> None:
@@ -87,11 +88,13 @@ def test_files_are_selected_by_their_path(tmp_path: Path, shared_data: Path) -> 
 @pytest.mark.parametrize(
     ("log", "options", "said"),
     [
-        (TRACED, (), "say --html FILE or --csv FILE"),
+        (TRACED, (), "say --html FILE, --csv FILE or --perfetto FILE"),
         (TRACED, ("--csv", "a.csv", "--ranks", "x"), "'x' is no range of ranks"),
         (TRACED, ("--csv", "a.csv", "--ranks", "99"), "no request is selected"),
         (TRACED, ("--csv", "a.csv", "--files", "*.none"), "no request is selected"),
         (HEAT_MAP, ("--csv", "a.csv", "--files", "*"), "only a trace tells files"),
+        (HEAT_MAP, ("--html", "a.html", "--offsets"), "only a trace tells files and offsets"),
+        (TRACED, ("--csv", "a.csv", "--with", str(TRACED)), "only a page has two runs"),
         (TRACED, ("--html", "no-such-folder/a.html"), "no-such-folder"),
     ],
 )
@@ -107,3 +110,59 @@ def test_a_log_with_neither_trace_nor_heat_map_is_an_error(shared_data: Path) ->
     done = run_ioncast("timeline", log, "--csv", "a.csv")
     assert done.returncode == 2
     assert "there is no trace, and no heat map" in done.stderr
+
+
+def page_of(folder: Path, log: Path, *options: str | Path) -> str:
+    page = folder / "page.html"
+    done = run_ioncast("timeline", log, "--html", page, *options)
+    assert done.returncode == 0, done.stderr
+    return page.read_text(encoding="utf-8")
+
+
+def test_without_trace_and_heat_map_the_phases_are_drawn(tmp_path: Path, shared_data: Path) -> None:
+    log = shared_data / "darshan-logs/apmpi_apxc"
+    [log] = [each for each in log.iterdir() if each.suffix == ".darshan"]
+    text = page_of(tmp_path, log)
+    assert "The phases of the run, because there is no trace, and no heat map" in text
+    assert re.search(r"<title>Phase 0\n", text)
+
+
+def test_colours_tell_sizes_orders_and_compute_nodes(tmp_path: Path) -> None:
+    # Its manifest: requests of 512 KiB, one after the other in the file of each process.
+    rows = rows_of(tmp_path, TRACED, "--colour", "size")
+    assert {row["class"] for row in rows} == {"64 KiB to 1 MiB"}
+    rows = rows_of(tmp_path, TRACED, "--colour", "host")
+    assert {row["class"] for row in rows} == {"vm"}
+    rows = rows_of(tmp_path, TRACED, "--colour", "server")
+    assert {row["class"] for row in rows} == {"not known"}
+
+
+def test_two_runs_are_below_each_other(tmp_path: Path) -> None:
+    text = page_of(tmp_path, TRACED, "--with", HEAT_MAP)
+    assert text.index("First run: POSIX: rank") < text.index("Second run: POSIX: rank")
+    assert "First run: 480 requests, 240 MiB." in text
+    assert re.search(r"Second run: \d+ bins of [\d.]+ s of a rank", text)
+
+
+def test_a_file_is_drawn_by_offset(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, TRACED, "--offsets", "--ranks", "0-1")
+    assert {(row["first_rank"], row["last_rank"]) for row in rows} == {("", "")}
+    # No byte of the file is written twice, and 128 rows have 240 MiB.
+    assert len({row["offset"] for row in rows}) == len(rows) == REQUESTS * 2 // PROCESSES
+    assert "A row has 1.88 MiB of the file." in page_of(tmp_path, TRACED, "--offsets")
+
+
+def test_collective_calls_that_ran_alone_are_said(tmp_path: Path) -> None:
+    text = page_of(tmp_path, FIXTURES / "programs" / "mpi-mix-dxt.darshan")
+    assert "MPI-IO and POSIX look alike: collective calls ran as independent ones" in text
+    assert "I07 Collective calls that ran as independent ones</option>" in text
+    assert re.search(r'<rect class="c0" ', text)
+    assert "look alike" not in page_of(tmp_path, TRACED)
+
+
+def test_every_request_is_in_the_trace_for_perfetto(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    assert run_ioncast("timeline", TRACED, "--perfetto", file).returncode == 0
+    events = [each for each in json.loads(file.read_text())["traceEvents"] if each["ph"] == "X"]
+    assert len(events) == REQUESTS
+    assert sum(each["args"]["bytes"] for each in events) == MOVED

@@ -20,7 +20,7 @@ _ASK_AGAIN = "no-cache"
 
 _FILES = {
     "style.css": (STYLE, "text/css"),
-    **{name: (STATIC / name, "text/javascript") for name in ("tabs.js", "drop.js")},
+    **{name: (STATIC / name, "text/javascript") for name in ("tabs.js", "drop.js", "zoom.js")},
     "favicon.svg": (STATIC / "favicon.svg", "image/svg+xml"),
 }
 

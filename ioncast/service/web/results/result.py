@@ -26,7 +26,7 @@ from predictor.curve.asking import PredictionRequest
 from summario.runs.logs_of_run import named
 
 # Raise it when a page cannot show older results.
-VERSION = 3
+VERSION = 4
 # Facts of a job that no page shows, so a kept result needs no number of a user.
 _UNSHOWN = {"uid", "mounts"}
 

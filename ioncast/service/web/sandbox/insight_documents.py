@@ -23,7 +23,7 @@ from ioncast.service.web.sandbox.shortening import shortened
 from predictor.what_if.attempts import FilesOfKind, Hints
 
 # Raise it with each change of a check or a table that gives old logs other findings or numbers.
-VERSION = 3
+VERSION = 4
 
 
 def current_insights(connection: Connection, run_id: int) -> Insights | None:

@@ -11,20 +11,26 @@ from typing import Any
 from ioncast.advice_of_run import ADVICE_MODULES, hints_of
 from ioncast.insights.checks import record
 from ioncast.insights.checks.registry import run_checks
-from ioncast.insights.checks.values import MOST_FILES, Case, Thresholds
+from ioncast.insights.checks.values import MOST_FILES, Case, Checked, Thresholds
 from ioncast.insights.facts.file_times import file_times_of
 from ioncast.insights.facts.gathering import facts_of
 from ioncast.insights.figures.files_record import files_record, layer_times_record
 from ioncast.insights.figures.ranks_record import ranks_record
-from ioncast.insights.tables.characterising import characterised, to_record
+from ioncast.insights.tables import characterising
+from ioncast.named_requests import named_requests
 from ioncast.service.store.run_insights import NewInsights
 from ioncast.service.web.sandbox.child import limit_part
 from ioncast.service.web.sandbox.insight_documents import written
 from ioncast.service.web.sandbox.tasks import TraceContent, trace_content
 from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
+from ioncast.timeline.requests import timed_requests
+from ioncast.timeline.timeline import MOST_CAUSES, timeline_of, to_record
 from predictor.what_if.attempts import Hints
 from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import Run
+
+# A time line of both layers has at most 150 KiB with so many spans of each operation.
+_MOST_SPANS = 800
 
 
 def read_logs(
@@ -62,7 +68,20 @@ def insights_of_run(
     checked = run_checks(case)
     hints = hints_of(facts, checked, thresholds)
     checks = record.to_record(run.name, checked, facts)
-    return written(characterised_case(case), checks, hints), hints
+    characterisation = characterised_case(case) | {"timeline": timeline_record(run, case, checked)}
+    return written(characterisation, checks, hints), hints
+
+
+def timeline_record(run: Run, case: Case, checked: Checked) -> dict[str, Any] | None:
+    """Describe the time line of a run; None if the logs have neither a trace nor a heat map."""
+    found = timed_requests(run)
+    if found is None or not len(found.operations):
+        return None
+    named = {}
+    if found.bin_seconds is None:
+        named = named_requests(checked, found.operations, run, MOST_CAUSES)
+    drawn = to_record(timeline_of(found, causes=named, most=_MOST_SPANS))
+    return drawn | {"are_alike": bool(case.collectives.ran_alone.any())}
 
 
 def characterised_case(case: Case) -> dict[str, Any]:
@@ -70,7 +89,7 @@ def characterised_case(case: Case) -> dict[str, Any]:
     facts = case.facts
     times = file_times_of(facts, case.shared_files)
     return {
-        **to_record(characterised(facts)),
+        **characterising.to_record(characterising.characterised(facts)),
         "file_count": len(facts.files),
         "files": files_record(facts.files, times, MOST_FILES),
         "layer_times": layer_times_record(facts.files, times),

@@ -14,6 +14,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
+from experiments.applications.darshan_writer import Dxt, Record, write_log
 from tests.support.serving import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.serving]
@@ -28,6 +29,7 @@ PAGES = {
     "overview": "/",
     "applications": "/applications",
     "application": "/applications/2",
+    "application-timeline": "/applications/2#timeline",
     "application-prediction": "/applications/2#prediction",
     "application-tables": "/applications/2#tables",
     "application-history": "/applications/2#history",
@@ -43,8 +45,8 @@ PAGES = {
 }
 # Pages of each kind whose folded parts are checked, too.
 UNFOLDED = {
-    *("application", "application-prediction", "application-tables", "application-history"),
-    *("comparison", "validation", "interface"),
+    *("application", "application-timeline", "application-prediction", "application-tables"),
+    *("application-history", "comparison", "validation", "interface"),
 }
 # The answer ends within so many pixels from the top of a page, by the width of the window.
 ANSWER_ENDS = {WIDE: 900, NARROW: 2500}
@@ -176,8 +178,8 @@ def test_a_figure_follows_the_colour_scheme(window: Open) -> None:
 
 
 def test_a_figure_describes_the_point_under_the_pointer(window: Open) -> None:
-    page = window().open(PAGES["application-tables"])
-    bar = page.locator("figure[aria-labelledby=timeline-title] rect > title").first
+    page = window().open(PAGES["application-timeline"])
+    bar = page.locator("figure[aria-labelledby=phases-title] rect > title").first
     expect(bar).to_contain_text("MiB in")
 
 
@@ -252,8 +254,8 @@ def result_of(opened: Window, log: Path) -> Page:
 FIGURES = {
     "Causes": ["Bandwidth today and then: collective MPI-IO calls"],
     "Prediction": ["Bandwidth by number of I/O nodes"],
+    "Time line": ["Where the time went"],
     "Tables": [
-        "Where the time went",
         "POSIX requests by size",
         "Time by layer",
         "Files by bytes and time",
@@ -293,7 +295,7 @@ def test_a_log_that_is_dropped_shows_causes_phases_curve_and_decision(
             page.screenshot(path=screenshots / name, full_page=True)
             assert overflow(page) == 0
             assert violations(page) == "", (tab, scheme)
-    assert page.locator("figure[aria-labelledby=timeline-title] rect > title").count() == 4
+    assert page.locator("figure[aria-labelledby=phases-title] rect > title").count() == 4
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
@@ -309,7 +311,7 @@ def test_sections_are_chosen_by_keyboard_and_by_their_address(window: Open) -> N
     expect(causes).to_have_attribute("aria-selected", "true")
     causes.focus()
     for key, name in (
-        ("ArrowRight", "Prediction"),
+        ("ArrowRight", "Time line"),
         ("End", "Runs and decisions"),
         ("ArrowRight", "Causes"),
         ("ArrowLeft", "Runs and decisions"),
@@ -463,11 +465,86 @@ def test_everything_works_without_scripts(window: Open) -> None:
     expect(page.get_by_role("heading", level=1, name="Validation")).to_be_visible()
 
 
+def test_the_time_line_is_zoomed_and_moved_and_the_address_keeps_it(window: Open) -> None:
+    page = window().open(PAGES["application-timeline"])
+    lines = page.get_by_role("group", name="Time line; plus and minus zoom, the arrows move")
+    area = lines.locator(".area").first
+    width = area.bounding_box()["width"]  # type: ignore[index]
+    for zoom in (2, 4):
+        page.get_by_role("button", name="Zoom in").click()
+        expect(page).to_have_url(re.compile(rf"#timeline\?zoom={zoom}&at=0\.49"))
+    zoomed = area.bounding_box()["width"]  # type: ignore[index]
+    assert zoomed / width == pytest.approx(4, rel=0.15)
+    assert area.locator(".ticks text").count() > 6
+    # The same zoom and place after a reload, and by keyboard.
+    lines.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"zoom=4&at=0\.5"))
+    page.keyboard.press("+")
+    expect(page).to_have_url(re.compile(r"zoom=8&at=0\.5"))
+    left = lines.evaluate("each => each.scrollLeft")
+    page.reload()
+    assert lines.evaluate("each => each.scrollLeft") == pytest.approx(left, abs=20)
+    assert violations(page) == ""
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="All").click()
+    expect(page).to_have_url(re.compile(r"#timeline$"))
+    assert area.bounding_box()["width"] == width  # type: ignore[index]
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
+def test_the_requests_of_a_cause_are_picked_out_from_the_cause(
+    window: Open, size: tuple[int, int], tmp_path: Path
+) -> None:
+    """Rank 0 writes small requests into one file, and rank 1 large ones into another."""
+    page = window(size).open("/predict")
+    page.get_by_label("Darshan log").set_input_files(small_beside_large(tmp_path / "mixed.darshan"))
+    page.get_by_role("button", name="Predict").click()
+    page.get_by_role("link", name="Its requests on the time line").first.click()
+    bars = page.locator(".timeline .bars rect")
+    expect(bars.first).to_be_visible()
+    faint = [each.evaluate("e => getComputedStyle(e).opacity") for each in bars.all()]
+    # The small ones are joined.
+    assert (faint.count("1"), faint.count("0.12")) == (1, 2)
+    chosen = page.get_by_label("In full colour")
+    assert "P06" in chosen.evaluate("each => each.selectedOptions[0].text")
+    chosen.select_option("all requests")
+    expect(page).to_have_url(re.compile("#timeline$"))
+    assert bars.last.evaluate("e => getComputedStyle(e).opacity") == "1"
+
+
+def small_beside_large(path: Path) -> Path:
+    """Write the log of a run with many small writes beside two large ones."""
+    small, large = 1024, 64 << 20
+    records, traces = [], []
+    for rank, (size, count, histogram) in enumerate(
+        ((small, 3000, "POSIX_SIZE_WRITE_1K_10K"), (large, 2, "POSIX_SIZE_WRITE_10M_100M"))
+    ):
+        file = f"/data/{rank}"
+        counters = {
+            "POSIX_WRITES": count,
+            "POSIX_BYTES_WRITTEN": count * size,
+            "POSIX_ACCESS1_ACCESS": size,
+            "POSIX_ACCESS1_COUNT": count,
+            histogram: count,
+        }
+        times = {
+            "POSIX_F_WRITE_START_TIMESTAMP": 1.0,
+            "POSIX_F_WRITE_END_TIMESTAMP": 7.0,
+            "POSIX_F_WRITE_TIME": 6.0,
+        }
+        records.append(Record("POSIX", file, rank, counters, times))
+        step = 6.0 / count
+        requests = [(n * size, size, 1 + n * step, 1 + (n + 0.9) * step) for n in range(count)]
+        traces.append(Dxt("DXT_POSIX", file, rank, "n1", requests))
+    return write_log(path, nprocs=2, records=records, dxt=traces)
+
+
 def test_numbers_of_figures_are_folded(window: Open) -> None:
-    page = window().open(PAGES["application-tables"])
-    table = page.get_by_role("table", name="Phases on the time line")
+    page = window().open(PAGES["application-timeline"])
+    table = page.get_by_role("table", name="Phases of the run")
     expect(table).to_be_hidden()
-    page.locator("figure[aria-labelledby=timeline-title]").get_by_text("The numbers").click()
+    page.locator("figure[aria-labelledby=phases-title]").get_by_text("The numbers").click()
     expect(table).to_be_visible()
 
 

@@ -46,10 +46,11 @@ SECTIONS = (
     "For the next run",
     "Causes Most would help",
     "Other findings",
+    "Which ranks read and wrote when",
+    "Where the time went",
     "Why this number of I/O nodes",
     "Bandwidth by number of I/O nodes",
     "Benchmarks behind the prediction",
-    "Where the time went",
     "Its I/O in numbers",
 )
 
@@ -216,7 +217,7 @@ def test_a_log_has_causes_and_tables_also_without_benchmarks(client: FlaskClient
     told = words(drop(client, PERIODIC, system=""))
     assert "No prediction No system was chosen, whose benchmarks a prediction needs" in told
     assert "1. major Small requests P06, P16 at most 4.63 s, 33% of the run time" in told
-    for section in ("Where the time went", "Phases on the time line", "Its I/O in numbers"):
+    for section in ("Where the time went", "Phases of the run", "Its I/O in numbers"):
         assert section in told
 
 

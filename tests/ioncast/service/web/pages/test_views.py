@@ -548,13 +548,13 @@ class TestAnApplication:
         number, run = application_of(filled, "phaseapp")
         text = page(filled, f"/applications/{number}")
         assert "Metadata time s" in text
-        hints = figures(text)["timeline"]
+        hints = figures(text)["phases"]
         assert len(hints) == len(run.phases) == 3
         for phase, hint in zip(run.phases, hints, strict=True):
             kind = " ".join(phase[name] for name in ("type", "api", "spatiality", "files"))
             assert f"{kind}\n{phase['start']:.2f} to {phase['end']:.2f} s" in hint
             assert f"in {phase['requests']} requests" in hint
-        colours = re.findall(r'<rect fill="([^"]+)"', figure_of(text, "timeline"))
+        colours = re.findall(r'<g class="bars" fill="([^"]+)"', figure_of(text, "phases"))
         assert len(set(colours)) == 3
 
     def test_says_which_benchmark_stands_for_each_phase(self, filled: FlaskClient) -> None:
@@ -589,7 +589,7 @@ class TestAnApplication:
         text = page(client, "/applications/1")
         assert "No prediction is possible now." in words(text)
         assert "Nothing was measured on 'here'" in words(text)
-        assert set(figures(text)) == {"timeline", "got"}
+        assert set(figures(text)) == {"phases", "got"}
 
     def test_is_not_compared_with_runs_of_another_size(
         self, client: FlaskClient, settings: Settings

@@ -1,0 +1,278 @@
+"""The time line of a run as values: spans by api, operation and class, phases, and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast.timeline.colours import Classes, Colouring, classes_of
+from ioncast.timeline.requests import TimedRequests
+from ioncast.timeline.spans import MOST_SPANS, Bools, Spans, rows_of, spans_of, units_of_a_row
+from ioncast_base.kinds import APIS, OPERATIONS, Api
+from summario.lustre_components import LustreComponents
+from summario.reading.operations import UNKNOWN_OFFSET, Operations
+from summario.requests.trace_phases import are_too_many, trace_phases
+
+# The style sheet has so many rules.
+MOST_CAUSES = 5
+
+_TRACED: tuple[Api, ...] = ("MPIIO", "POSIX")
+_WRITE = OPERATIONS.index("write")
+# Trailing writes: smaller than this, and together longer than both and with fewer bytes.
+_SMALL_BYTES = 64 << 10
+_LEAST_SECONDS, _LEAST_SHARE, _MOST_BYTES_SHARE = 0.5, 0.1, 0.001
+# More shades hide the requests.
+_MOST_PHASES = 1_000
+# Of a second: Darshan's clocks are not better.
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class DrawnSpans:
+    """The spans of one api, operation and class of requests."""
+
+    api: str
+    operation: str
+    name: str
+    spans: Spans
+
+
+@dataclass(frozen=True)
+class Shade:
+    """A phase of one api: its times, and the ranks that ended last and first, with their ends."""
+
+    api: str
+    operation: str
+    start_seconds: float
+    end_seconds: float
+    bytes: int
+    requests: int
+    ranks: int
+    slowest_rank: int
+    fastest_rank: int
+    fastest_end_seconds: float
+    stragglers: int
+
+
+@dataclass(frozen=True)
+class Trailing:
+    """Small writes after the last large one, in seconds since the job's start."""
+
+    start_seconds: float
+    end_seconds: float
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TimelineOfRun:
+    """A time line, few enough values for a page.
+
+    Attributes
+    ----------
+    bin_seconds : float or None
+        The length of the heat map's bins; None for a trace.
+    units_of_a_row : int
+        The ranks that share a row, or the bytes of the file.
+    is_by_offset : bool
+        Whether rows are bytes of a file instead of ranks.
+    causes : tuple of str
+        The names of the causes whose requests the bits of `Spans.named` tell.
+    """
+
+    nprocs: int
+    requests: int
+    bytes: int
+    bin_seconds: float | None
+    units_of_a_row: int
+    is_by_offset: bool
+    colouring: Colouring
+    causes: tuple[str, ...]
+    spans: tuple[DrawnSpans, ...]
+    phases: tuple[Shade, ...]
+    trailing: Trailing | None
+
+
+def timeline_of(
+    requests: TimedRequests,
+    *,
+    colouring: Colouring = "operation",
+    lustre: LustreComponents | None = None,
+    causes: Mapping[str, Bools] | None = None,
+    is_by_offset: bool = False,
+    most: int = MOST_SPANS,
+) -> TimelineOfRun:
+    """Make the time line of requests.
+
+    Parameters
+    ----------
+    lustre : LustreComponents, optional
+        The layouts of files, for the colours of servers.
+    causes : mapping of str to array of bool, optional
+        For each cause the requests that it names.
+    is_by_offset : bool
+        Whether rows are bytes of a file, for requests of one file.
+    most : int
+        The most spans of each api, operation and class.
+    """
+    table, named = requests.operations, dict(causes or {})
+    if is_by_offset:
+        keep = table.offset != UNKNOWN_OFFSET
+        table, named = table.take(keep), {name: mask[keep] for name, mask in named.items()}
+        units = units_of_a_row(int((table.offset + table.length).max(initial=0)))
+        row = rows_of(table.offset, units)
+    else:
+        units = units_of_a_row(requests.nprocs)
+        row = rows_of(table.rank, units)
+    is_trace = requests.bin_seconds is None
+    return TimelineOfRun(
+        nprocs=requests.nprocs,
+        requests=len(table),
+        bytes=int(table.length.sum()),
+        bin_seconds=requests.bin_seconds,
+        units_of_a_row=units,
+        is_by_offset=is_by_offset,
+        colouring=colouring,
+        causes=tuple(named),
+        spans=tuple(
+            _drawn(table, row, classes_of(table, colouring, lustre), [*named.values()], most)
+        ),
+        phases=tuple(_shades(table)) if is_trace else (),
+        trailing=trailing_writes(table) if is_trace else None,
+    )
+
+
+def _drawn(
+    table: Operations,
+    row: NDArray[np.int64],
+    classes: Classes,
+    masks: Sequence[Bools],
+    most: int,
+) -> Iterator[DrawnSpans]:
+    """Make the spans of each api, operation and class that has requests, MPI-IO first."""
+    by_name = list(classes)
+    for api in sorted(APIS, key=lambda api: api != "MPIIO"):
+        for operation in OPERATIONS:
+            of_kind = table.api == APIS.index(api)
+            of_kind &= table.operation == OPERATIONS.index(operation)
+            for name, mask in by_name:
+                rows = np.flatnonzero(of_kind & mask)
+                if len(rows):
+                    named = [each[rows] for each in masks]
+                    spans = spans_of(table.take(rows), row[rows], most, named)
+                    yield DrawnSpans(api, operation, name, spans)
+
+
+def _shades(table: Operations) -> Iterator[Shade]:
+    """Find the phases of a trace; of an api with too many phases none."""
+    for api in _TRACED:
+        found = trace_phases(table, api)
+        if are_too_many(found) or len(found) > _MOST_PHASES:
+            continue
+        for phase in found:
+            ends = phase.ranks.end_seconds
+            yield Shade(
+                api,
+                phase.operation,
+                phase.start_seconds,
+                phase.end_seconds,
+                phase.bytes,
+                phase.requests,
+                len(ends),
+                phase.slowest_rank,
+                phase.fastest_rank,
+                float(ends.min()),
+                len(phase.stragglers),
+            )
+
+
+def trailing_writes(table: Operations) -> Trailing | None:
+    """Find small writes after the main phase of writes; None without any that take long.
+
+    The main phase ends with the last write of at least 64 KiB. Smaller ones after it are trailing
+    if they take longer than 0.5 s and a tenth of the main phase, and move less than 0.1 % of the
+    bytes. POSIX counts; without POSIX, MPI-IO.
+
+    References
+    ----------
+    S. L. Harrington, "Diagnosing Parallel I/O Bottlenecks in HPC Applications"; the numbers are
+    ioncast's own.
+    """
+    for api in reversed(_TRACED):
+        rows = (table.api == APIS.index(api)) & (table.operation == _WRITE)
+        if rows.any():
+            break
+    else:
+        return None
+    writes = table.take(rows)
+    large = writes.take(writes.length >= _SMALL_BYTES)
+    if not len(large):
+        return None
+    end = large.end_seconds.max()
+    after = writes.take((writes.length < _SMALL_BYTES) & (writes.start_seconds >= end))
+    if not len(after):
+        return None
+    seconds = float(after.end_seconds.max() - end)
+    main_seconds = float(end - writes.start_seconds.min())
+    moved = int(after.length.sum())
+    is_long = seconds > max(_LEAST_SECONDS, _LEAST_SHARE * main_seconds)
+    if not is_long or moved >= _MOST_BYTES_SHARE * writes.length.sum():
+        return None
+    return Trailing(
+        float(after.start_seconds.min()), float(after.end_seconds.max()), len(after), moved
+    )
+
+
+def to_record(timeline: TimelineOfRun) -> dict[str, Any]:
+    """Write a time line as values of JSON, with a list for each column of spans."""
+    return {
+        **{name: getattr(timeline, name) for name in _PLAIN},
+        "causes": list(timeline.causes),
+        "spans": [
+            {
+                **{name: getattr(each, name) for name in _NAMES},
+                "bin_seconds": each.spans.bin_seconds,
+                **{name: _rounded(getattr(each.spans, name)) for name in _COLUMNS},
+            }
+            for each in timeline.spans
+        ],
+        "phases": [asdict(phase) for phase in timeline.phases],
+        "trailing": None if timeline.trailing is None else asdict(timeline.trailing),
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> TimelineOfRun:
+    """Read a time line that `to_record` wrote."""
+    return TimelineOfRun(
+        **{name: record[name] for name in _PLAIN},
+        causes=tuple(record["causes"]),
+        spans=tuple(
+            DrawnSpans(
+                **{name: each[name] for name in _NAMES},
+                spans=Spans(
+                    **{name: np.array(each[name]) for name in _COLUMNS},
+                    bin_seconds=each["bin_seconds"],
+                ),
+            )
+            for each in record["spans"]
+        ),
+        phases=tuple(Shade(**phase) for phase in record["phases"]),
+        trailing=None if record["trailing"] is None else Trailing(**record["trailing"]),
+    )
+
+
+_NAMES = ("api", "operation", "name")
+_COLUMNS = ("row", "start_seconds", "end_seconds", "requests", "bytes", "offset", "named")
+_PLAIN = (
+    *("nprocs", "requests", "bytes", "bin_seconds"),
+    *("units_of_a_row", "is_by_offset", "colouring"),
+)
+
+
+def _rounded(column: NDArray[Any]) -> list[Any]:
+    rounded: list[Any] = np.round(column, _DIGITS).tolist()
+    return rounded

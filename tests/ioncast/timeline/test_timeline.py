@@ -1,0 +1,105 @@
+"""The time line as values: trailing writes, causes, and what the database keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ioncast.insights.checks.registry import run_checks
+from ioncast.insights.checks.values import Case
+from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
+from ioncast.named_requests import named_requests, paths_of
+from ioncast.timeline.requests import TimedRequests, timed_requests
+from ioncast.timeline.timeline import from_record, timeline_of, to_record, trailing_writes
+from summario.reading.log import read_log
+from summario.runs.logs_of_run import run_of
+from tests.summario.requests.test_trace_phases import Request, table
+
+MIB = 1 << 20
+FIXTURES = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
+
+
+def writes(*requests: Request) -> TimedRequests:
+    return TimedRequests(table(requests), 4, None)
+
+
+# The main phase of 4 seconds, in which four ranks write 4 GiB.
+MAIN = [(rank, "write", 1024 * MIB, 0.0, 4.0) for rank in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("trailing", "is_reported"),
+    [
+        # 5 s of small writes, as in the source.
+        ([(0, "write", 4096, 4.0, 6.5), (1, "write", 512, 6.5, 9.0)], True),
+        ([(0, "write", 4096, 4.0, 4.4)], False),  # Less than half a second.
+        ([(0, "read", 4096, 4.0, 9.0)], False),
+        ([(0, "write", 65536, 4.0, 9.0)], False),  # A large one belongs to the main phase.
+        ([(0, "write", 4096, 3.0, 9.0)], False),  # It begins in the main phase.
+        ([(0, "write", 60_000, 4 + n * 0.05, 9.0) for n in range(80)], False),  # 0.11 % of bytes.
+        ([], False),
+    ],
+)
+def test_trailing_writes_are_small_late_and_long(
+    trailing: list[Request], is_reported: bool
+) -> None:
+    found = trailing_writes(table([*MAIN, *trailing]))
+    assert (found is not None) == is_reported
+    if found is not None:
+        assert (found.start_seconds, found.end_seconds) == (4, 9)
+        assert (found.requests, found.bytes) == (2, 4608)
+
+
+def test_a_tenth_of_a_long_main_phase_is_not_long() -> None:
+    main = [(0, "write", 1024 * MIB, 0.0, 100.0)]
+    assert trailing_writes(table([*main, (0, "write", 10, 100.0, 109.0)])) is None
+    assert trailing_writes(table([*main, (0, "write", 10, 100.0, 111.0)])) is not None
+
+
+def test_small_writes_alone_do_not_trail() -> None:
+    assert trailing_writes(table([(0, "write", 10, 0.0, 9.0)])) is None
+    assert trailing_writes(table([])) is None
+
+
+def test_json_keeps_a_time_line() -> None:
+    requests = writes(*MAIN, (1, "read", 7, 5.0, 6.25))
+    made = timeline_of(requests, causes={"P05 Many small reads": requests.operations.length == 7})
+    read = from_record(json.loads(json.dumps(to_record(made))))
+    assert to_record(read) == to_record(made)
+    assert (read.requests, read.causes, read.phases) == (5, made.causes, made.phases)
+    [reads] = [each.spans for each in read.spans if each.operation == "read"]
+    assert (reads.row.tolist(), reads.end_seconds.tolist()) == ([1], [6.25])
+    assert [each.spans.named.tolist() for each in read.spans] == [[1], [0] * 4]
+
+
+def test_a_heat_map_has_neither_phases_nor_trailing_writes() -> None:
+    requests = TimedRequests(table([*MAIN, (0, "write", 10, 4.0, 9.0)]), 4, 0.1)
+    made = timeline_of(requests)
+    assert (made.phases, made.trailing) == ((), None)
+
+
+def test_a_cause_names_its_small_requests_and_its_stragglers(shared_data: Path) -> None:
+    logs = shared_data / "darshan-logs"
+    for path, code in (
+        (logs / "nonmpi_dxt_anonymized/nonmpi_dxt_anonymized.darshan", "P06"),
+        (logs / "release_logs/mpi-io-test-ppc64-3.1.6.darshan", "D03"),
+    ):
+        run = run_of([read_log(path, modules=FACT_MODULES)])
+        checked = run_checks(Case(facts_of(run)))
+        found = timed_requests(run)
+        assert found is not None
+        operations, names = found.operations, paths_of(run)
+        named = named_requests(checked, operations, run, 5)
+        [mask] = [mask for cause, mask in named.items() if cause.startswith(code)]
+        assert mask.any()
+        [finding] = [each for each in checked.findings if each.check.code == code]
+        if code == "D03":
+            expected = np.isin(operations.rank, finding.finding.ranks)
+        else:
+            paths = {file.path for file in finding.finding.files}
+            in_files = np.array([names[each] in paths for each in operations.file_id.tolist()])
+            expected = in_files & (operations.length < MIB) & (operations.operation == 1)
+        assert mask.tolist() == expected.tolist()
