@@ -26,7 +26,7 @@ from ioncast.timeline.requests import (
 from ioncast.timeline.timeline import MOST_CAUSES, TimelineOfRun, timeline_of
 from ioncast_base.command_options import warn
 from ioncast_base.errors import InputError
-from ioncast_base.files import write_file
+from ioncast_base.files import whole_file, write_file
 from ioncast_base.visible_text import visible
 from summario.phases.extract import extract_run
 from summario.phases.streamed import stream_csv
@@ -70,6 +70,8 @@ Examples:
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path())
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Write a page.")
 @click.option("--csv", "table", metavar="FILE", type=click.Path(), help="Write what is drawn.")
+@click.option("--svg", metavar="FILE", type=click.Path(), help="Write a picture as SVG.")
+@click.option("--png", metavar="FILE", type=click.Path(), help="Write a picture as PNG.")
 @click.option(
     "--perfetto",
     metavar="FILE",
@@ -96,6 +98,8 @@ def timeline(
     logs: tuple[str, ...],
     page: str | None,
     table: str | None,
+    svg: str | None,
+    png: str | None,
     perfetto: str | None,
     other: str | None,
     colouring: Colouring,
@@ -114,9 +118,9 @@ def timeline(
     of an operation are joined to spans in which a rank is busy. The page can be zoomed, and shows
     the requests that a cause of slow I/O names.
     """
-    if not (page or table or perfetto):
+    if not (page or table or svg or png or perfetto):
         raise InputError(
-            "a time line is a file", remedy="say --html FILE, --csv FILE or --perfetto FILE"
+            "a time line is a file", remedy="say --html FILE, or another option with a file"
         )
     view = _View(
         None if ranks is None else _ranks(ranks),
@@ -131,10 +135,10 @@ def timeline(
     case = Case(facts_of(run, all_files=all_files)) if is_traced(run) else None
     found = _requests(run, view, case)
     if found is None:
-        _draw_phases(run, page if not (table or perfetto or other) else None)
+        _draw_phases(run, page if not (table or svg or png or perfetto or other) else None)
         return
     drawn = _timeline(run, found, view, case)
-    if page is not None:
+    if page or svg or png:
         timelines = {"": drawn}
         if other is not None:
             second = _read((other,))
@@ -142,9 +146,12 @@ def timeline(
             if requests is None:
                 raise InputError(_WITHOUT, where=visible(second.name), remedy=_TRACE_IT)
             timelines = {"First run": drawn, "Second run": _timeline(second, requests, view, None)}
-        _write_page(page, run, timelines, case)
+        if page is not None:
+            _write_page(page, run, timelines, case)
+        if svg or png:
+            _write_pictures(svg, png, run, timelines)
     elif other is not None:
-        raise InputError("only a page has two runs", where="--with", remedy="say --html FILE")
+        raise InputError("only a page or a picture has two runs", where="--with")
     if table is not None:
         write_file(table, "".join(stream_csv(SPAN_COLUMNS, [list(span_rows(drawn))])))
     if perfetto is not None:
@@ -210,6 +217,27 @@ def _write_page(
 
     are_alike = case is not None and bool(case.collectives.ran_alone.any())
     write_timeline(page, _title(run), timeline_shown(timelines, are_alike=are_alike))
+
+
+def _write_pictures(
+    svg: str | None, png: str | None, run: Run, timelines: Mapping[str, TimelineOfRun]
+) -> None:
+    from ioncast.timeline.figure import timeline_figure  # noqa: PLC0415
+    from ioncast_base.pages.rendering import in_light_colours  # noqa: PLC0415
+    from ioncast_base.pages.svg import picture  # noqa: PLC0415
+
+    drawn = in_light_colours(picture(timeline_figure(timelines), _title(run)))
+    if svg is not None:
+        write_file(svg, drawn)
+    if png is not None:
+        try:
+            from resvg_py import svg_to_bytes  # noqa: PLC0415
+        except ImportError as error:
+            raise InputError(
+                "PNG needs resvg-py", where="--png", remedy="pip install 'ioncast[png]', or --svg"
+            ) from error
+        with whole_file(png) as place:
+            place.write_bytes(bytes(svg_to_bytes(svg_string=drawn)))
 
 
 def _draw_phases(run: Run, page: str | None) -> None:

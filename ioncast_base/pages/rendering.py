@@ -18,6 +18,8 @@ from ioncast_base.wording import bandwidth, counted, duration, in_digits, in_wor
 
 TEMPLATES = Path(__file__).parent / "templates"
 STYLE = Path(__file__).parent / "style.css"
+_COLOUR = re.compile(r"(--[\w-]+): ([^;]+);")
+_USED_COLOUR = re.compile(r"var\((--[\w-]+)\)")
 _TICKED = re.compile(r"`([^`]+)`")
 
 
@@ -38,6 +40,13 @@ def write_template(
     text = environment.get_template(template).render(values, style=style)
     # The name of a file may have bytes that are not UTF-8, which Python keeps as lone surrogates.
     write_file(path, text.encode(errors="backslashreplace").decode())
+
+
+def in_light_colours(text: str) -> str:
+    """Replace the colours that the style sheet names by those of light pages."""
+    root = STYLE.read_text(encoding="utf-8").partition("}")[0]
+    colours = dict(_COLOUR.findall(root))
+    return _USED_COLOUR.sub(lambda found: colours[found[1]], text)
 
 
 def prepare(environment: Environment) -> None:

@@ -40,6 +40,15 @@ _UPRIGHT_LINE = Markup('<line class="grid" x1="{0:.2f}%" x2="{0:.2f}%" y2="100%"
 _LEVEL_LINE = Markup('<line class="grid" x2="100%" y1="{0:.2f}%" y2="{0:.2f}%"/>')
 _LABEL_BELOW = Markup('<text x="{:.2f}%" y="100%" dy="1.35em" text-anchor="middle">{}</text>')
 _LABEL_BESIDE = Markup('<text x="{}" y="{:.2f}%" dy="0.35em" text-anchor="end">{}</text>')
+# Pixels of a picture.
+_WIDTH, _MARGIN = 1200, 16
+# Not all programs know the font that stands for "sans-serif".
+_FONTS = "DejaVu Sans, Liberation Sans, Noto Sans, Arial, Helvetica, sans-serif"
+_PICTURE_STYLE = (
+    "text{fill:var(--muted)} .title{font-size:20px;font-weight:bold;fill:var(--text)}"
+    " .name{fill:var(--text)} .grid{stroke:var(--grid)} polyline{fill:none}"
+    " .bars{stroke-width:1} .mark{overflow:visible}"
+)
 _FILLED = {"circle", "diamond", "triangle"}
 
 
@@ -64,6 +73,56 @@ def drawing(figure: Figure, titled_by: str = "", said: str = "") -> Markup:
         " beside" if figure.is_beside else "",
         _joined(panels),
     )
+
+
+def picture(figure: Figure, title: str) -> str:
+    """Draw a figure whose panels are below each other as one SVG, in light colours."""
+    left = max(map(_longest_label, figure.panels), default=0) * _CHARACTER + _LEFT
+    parts = [_picture_text(_MARGIN, 26, title, "title")]
+    x, y = _MARGIN, 50
+    for name, series in _named(figure.series).items() if figure.has_legend else ():
+        width = 34 + _CHARACTER * len(name)
+        if x + width > _WIDTH:
+            x, y = _MARGIN, y + 20
+        sample = Markup('<g transform="translate({} {})">{}</g>').format(
+            x + 9, y - 4, _sample(series)
+        )
+        parts += [sample, _picture_text(x + 24, y, name, "name")]
+        x += width
+    for panel in figure.panels:
+        upright, level = _axes(panel)
+        parts.append(_picture_text(_MARGIN, y + 30, upright.title, "axis"))
+        y += 42
+        begin = _MARGIN + left + _RIGHT
+        parts += [
+            Markup('<svg x="{}" y="{}" width="1" height="{}" overflow="visible">{}</svg>').format(
+                _MARGIN, y, panel.height, _labels(panel, upright, left)
+            ),
+            Markup(
+                '<svg x="{}" y="{}" width="{}" height="{}" overflow="visible">{}{}</svg>'
+            ).format(
+                begin,
+                y,
+                _WIDTH - begin - 2 * _MARGIN,
+                panel.height,
+                _joined(_grid(panel)),
+                _joined(shape for series in panel.series for shape in _shapes(panel, series)),
+            ),
+        ]
+        y += panel.height + 18
+        if level.title:
+            parts.append(_picture_text(begin, y + 20, level.title, "axis"))
+            y += 20
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y + _MARGIN}"'
+        f' width="{_WIDTH}" height="{y + _MARGIN}" font-family="{_FONTS}" font-size="13">'
+        f"<style>{_PICTURE_STYLE}</style>"
+        f'<rect width="100%" height="100%" fill="var(--surface)"/>{_joined(parts)}</svg>\n'
+    )
+
+
+def _picture_text(x: int, y: int, text: str, kind: str) -> Markup:
+    return Markup('<text class="{}" x="{}" y="{}">{}</text>').format(kind, x, y, text)
 
 
 class _Place(NamedTuple):
@@ -236,9 +295,13 @@ def _mark(place: _Place, points: Points, hint: Markup) -> Markup:
 
 def _symbol(points: Points, hint: Markup) -> Markup:
     """Draw a symbol around the corner of its element."""
-    return Markup('<path d="{}" transform="scale({:g})" fill="{}" stroke="{}">{}</path>').format(
+    return Markup(
+        '<path d="{}" transform="scale({:g})" stroke-width="{:g}" fill="{}" stroke="{}">{}</path>'
+    ).format(
         _FORMS[points.symbol],
         points.size / 2,
+        # The style sheet has the width in pixels, but not all programs know such a width.
+        4 / points.size,
         points.colour if points.symbol in _FILLED else "transparent",
         points.colour,
         hint,
@@ -279,18 +342,23 @@ def _hint(hints: Sequence[str], number: int) -> Markup:
     return Markup(f"<title>{escape(hints[number])}</title>")  # noqa: S704 - escaped
 
 
-def _legend(all_series: Iterable[Series]) -> Markup:
-    """List each name once, with a sample of what it names."""
+def _named(all_series: Iterable[Series]) -> dict[str, Series]:
+    """Find the first series of each name."""
     named: dict[str, Series] = {}
     for series in all_series:
         if series.name:
             named.setdefault(series.name, series)
+    return named
+
+
+def _legend(all_series: Iterable[Series]) -> Markup:
+    """List each name once, with a sample of what it names."""
     entries = [
         Markup(
             '<li><svg width="18" height="12" viewBox="-9 -6 18 12" aria-hidden="true">{}</svg>'
             "{}</li>"
         ).format(_sample(series), name)
-        for name, series in named.items()
+        for name, series in _named(all_series).items()
     ]
     return Markup('<ul class="legend" role="list">{}</ul>').format(_joined(entries))
 

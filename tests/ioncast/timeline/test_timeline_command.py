@@ -5,10 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import re
+import struct
+import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
+from click.testing import CliRunner
 
+from ioncast.timeline_command import timeline
+from ioncast_base.errors import InputError
 from tests.support.command import run_ioncast
 
 FIXTURES = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
@@ -88,13 +94,17 @@ def test_files_are_selected_by_their_path(tmp_path: Path, shared_data: Path) -> 
 @pytest.mark.parametrize(
     ("log", "options", "said"),
     [
-        (TRACED, (), "say --html FILE, --csv FILE or --perfetto FILE"),
+        (TRACED, (), "say --html FILE, or another option with a file"),
         (TRACED, ("--csv", "a.csv", "--ranks", "x"), "'x' is no range of ranks"),
         (TRACED, ("--csv", "a.csv", "--ranks", "99"), "no request is selected"),
         (TRACED, ("--csv", "a.csv", "--files", "*.none"), "no request is selected"),
         (HEAT_MAP, ("--csv", "a.csv", "--files", "*"), "only a trace tells files"),
         (HEAT_MAP, ("--html", "a.html", "--offsets"), "only a trace tells files and offsets"),
-        (TRACED, ("--csv", "a.csv", "--with", str(TRACED)), "only a page has two runs"),
+        (
+            TRACED,
+            ("--csv", "a.csv", "--with", str(TRACED)),
+            "only a page or a picture has two runs",
+        ),
         (TRACED, ("--html", "no-such-folder/a.html"), "no-such-folder"),
     ],
 )
@@ -166,3 +176,33 @@ def test_every_request_is_in_the_trace_for_perfetto(tmp_path: Path) -> None:
     events = [each for each in json.loads(file.read_text())["traceEvents"] if each["ph"] == "X"]
     assert len(events) == REQUESTS
     assert sum(each["args"]["bytes"] for each in events) == MOVED
+
+
+def test_a_picture_is_the_same_drawing_without_a_style_sheet(tmp_path: Path) -> None:
+    svg, png = tmp_path / "a.svg", tmp_path / "a.png"
+    done = run_ioncast("timeline", TRACED, "--with", TRACED, "--svg", svg, "--png", png)
+    assert done.returncode == 0, done.stderr
+    text = svg.read_text(encoding="utf-8")
+    drawn = ET.fromstring(text)  # noqa: S314 - ours
+    bars = drawn.findall(".//{*}g[@class='bars']/{*}rect")
+    assert len(bars) == 2 * REQUESTS
+    names = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"First run: POSIX: rank", "Second run: POSIX: rank", "writes"} <= names
+    # A program that shows pictures knows no variables of style sheets.
+    assert "var(" not in text
+    header = png.read_bytes()[:24]
+    assert header.startswith(b"\x89PNG\r\n")
+    assert [str(size) for size in struct.unpack(">II", header[16:])] == [
+        drawn.attrib["width"],
+        drawn.attrib["height"],
+    ]
+
+
+def test_without_its_library_a_png_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    done = CliRunner().invoke(timeline, [str(TRACED), "--png", str(tmp_path / "a.png")])
+    assert isinstance(done.exception, InputError)
+    assert "pip install 'ioncast[png]'" in str(done.exception)
+    assert not list(tmp_path.iterdir())
