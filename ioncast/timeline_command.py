@@ -205,6 +205,7 @@ def _timeline(run: Run, found: TimedRequests, view: _View, case: Case | None) ->
         causes=named_requests(run_checks(case), found.operations, run, MOST_CAUSES)
         if case
         else None,
+        phases=case.trace_phases if case and found.operations is case.facts.trace else None,
         is_by_offset=view.is_by_offset,
     )
 

@@ -15,7 +15,7 @@ from ioncast.timeline.spans import MOST_SPANS, Bools, Spans, rows_of, spans_of, 
 from ioncast_base.kinds import APIS, OPERATIONS, Api
 from summario.lustre_components import LustreComponents
 from summario.reading.operations import UNKNOWN_OFFSET, Operations
-from summario.requests.trace_phases import are_too_many, trace_phases
+from summario.requests.trace_phases import TracePhases, are_too_many, trace_phases
 
 # The style sheet has so many rules.
 MOST_CAUSES = 5
@@ -103,6 +103,7 @@ def timeline_of(
     colouring: Colouring = "operation",
     lustre: LustreComponents | None = None,
     causes: Mapping[str, Bools] | None = None,
+    phases: Mapping[Api, TracePhases] | None = None,
     is_by_offset: bool = False,
     most: int = MOST_SPANS,
 ) -> TimelineOfRun:
@@ -114,6 +115,8 @@ def timeline_of(
         The layouts of files, for the colours of servers.
     causes : mapping of str to array of bool, optional
         For each cause the requests that it names.
+    phases : mapping of Api to TracePhases, optional
+        The phases of these requests, if they are known already.
     is_by_offset : bool
         Whether rows are bytes of a file, for requests of one file.
     most : int
@@ -141,7 +144,7 @@ def timeline_of(
         spans=tuple(
             _drawn(table, row, classes_of(table, colouring, lustre), [*named.values()], most)
         ),
-        phases=tuple(_shades(table)) if is_trace else (),
+        phases=tuple(_shades(phases or _phases(table))) if is_trace else (),
         trailing=trailing_writes(table) if is_trace else None,
     )
 
@@ -167,10 +170,14 @@ def _drawn(
                     yield DrawnSpans(api, operation, name, spans)
 
 
-def _shades(table: Operations) -> Iterator[Shade]:
-    """Find the phases of a trace; of an api with too many phases none."""
+def _phases(table: Operations) -> dict[Api, TracePhases]:
+    return {api: trace_phases(table, api) for api in _TRACED}
+
+
+def _shades(phases: Mapping[Api, TracePhases]) -> Iterator[Shade]:
+    """Describe phases, MPI-IO first; of an api with too many phases none."""
     for api in _TRACED:
-        found = trace_phases(table, api)
+        found = phases[api]
         if are_too_many(found) or len(found) > _MOST_PHASES:
             continue
         for phase in found:
