@@ -19,6 +19,8 @@ from scheduler_plugin.addresses import Address
 
 # The service takes up to 60 s to read a log.
 LOG_TIMEOUT_S = 90.0
+# A report that nobody waits for must not delay the watch.
+_SHORT_S = 5.0
 SCHEMES = ("http", "https")
 _MOST_ANSWER_BYTES = 4 << 20
 _LONGEST_DETAIL = 300
@@ -214,7 +216,7 @@ class Ioncast:
 
     def send_queue(self, report: Mapping[str, Any]) -> None:
         """Report I/O nodes in use and waiting jobs (`POST /v1/queue`)."""
-        self._ask("POST", "/v1/queue", json=dict(report))
+        self._ask("POST", "/v1/queue", timeout_s=_SHORT_S, json=dict(report))
 
     def decision(self, decision_id: str) -> dict[str, Any] | None:
         """A decision (`GET /v1/decisions/ID`); None if the service does not know the id."""
@@ -238,16 +240,19 @@ class Ioncast:
         files = [("log", (_printable(log.name), log.copy)) for log in logs]
         return self._ask("POST", path, data=given, files=files)
 
-    def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
+    def _ask(
+        self, method: str, path: str, *, timeout_s: float | None = None, **content: Any
+    ) -> dict[str, Any]:
+        timeout_s = timeout_s or self._timeout_s
         headers = {"Accept": "application/json"}
         if token := self._token():
             headers["Authorization"] = f"Bearer {token}"
         asking = self._answer(self._client.build_request(method, path, headers=headers, **content))
         try:
-            return self._loop.run_until_complete(asyncio.wait_for(asking, self._timeout_s))
+            return self._loop.run_until_complete(asyncio.wait_for(asking, timeout_s))
         except (TimeoutError, asyncio.TimeoutError) as error:
             raise ServiceUnreachableError(
-                f"the service does not answer within {self._timeout_s:g} s", where=self._address
+                f"the service does not answer within {timeout_s:g} s", where=self._address
             ) from error
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__

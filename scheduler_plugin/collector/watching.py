@@ -70,7 +70,7 @@ class Watch:
         self._limits = limits
         self._exporter = exporter
         self._clock = clock = clock or SteadyTime()
-        self._failures = Failures(_LOG)
+        self._failures, self._reporting = Failures(_LOG), Failures(_LOG)
         self._counted: Counter[str] = Counter()
         self._summed_up: Counter[str] = Counter()
         self._worked_s: float | None = None
@@ -123,7 +123,9 @@ class Watch:
             and not self._sender.is_paused(self._clock())
             and abs(wall_s - self._reported_s) > _BETWEEN_REPORTS_S
         ):
-            done.append(self._failures.attempt("reporting the queue", self._report))
+            self._reported_s = wall_s
+            # Only the overview needs it, so it decides nothing about the round.
+            self._reporting.attempt("reporting the queue", self._report)
         self._prune(now_s)
         if now_s - self._summed_up_s > _BETWEEN_SUMMARIES_S:
             self.sum_up()
@@ -137,7 +139,7 @@ class Watch:
         self._summed_up_s = self._clock()
 
     def _report(self) -> None:
-        """Tell the service the queue; the next round does it if that fails."""
+        """Tell the service the queue; if that fails, the next report is the next try."""
         report = queue_report(
             self._system,
             self._follower.jobs,
@@ -146,7 +148,6 @@ class Watch:
             arbiter_works=does_arbiter_work(self._heartbeat),
         )
         self._service.send_queue(vars(report))
-        self._reported_s = self._clock.wall_s()
 
     def _look(self) -> None:
         """Find the logs of ended jobs; an unreadable folder does not stop the other jobs."""
