@@ -82,6 +82,9 @@ _DECISIONS, _CONFIGURATIONS, _APPLICATIONS = 8, 25, 5
 # Days that the overview can show, and those that it shows if none are chosen.
 _RANGES, _USUAL_RANGE = (1, 3, 7, 30), 3
 
+# Watches report every five minutes.
+_REPORTED = timedelta(minutes=15)
+
 _LABELS = {
     "system": "System",
     "nodes": "Compute nodes",
@@ -122,8 +125,15 @@ def overview() -> Response:
         days=days,
         ranges=_RANGES,
         signs=signs,
-        queues=[(name, queue_figure(means, since, now)) for name, means in hours.items()],
-        reported=reported,
+        queues=[
+            (name, queue_figure(means, since, now), *reported[name])
+            for name, means in hours.items()
+            if name in reported
+        ],
+        reported=[
+            (name, at, datetime.fromisoformat(at) > now - _REPORTED, report.arbiter_works)
+            for name, (at, report) in reported.items()
+        ],
         newest=newest,
         systems=systems,
         has_runs=has_runs,

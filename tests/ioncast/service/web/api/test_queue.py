@@ -50,6 +50,19 @@ def test_a_report_is_shown_on_the_overview(client: FlaskClient, authorised: Auth
     assert "6 of 8 I/O nodes in use, " in client.get("/?days=30").text
 
 
+def test_an_old_report_says_nothing_about_the_arbiter(
+    client: FlaskClient, service: Service
+) -> None:
+    now = datetime.now(timezone.utc)
+    put(service, now - timedelta(minutes=20), 3)
+    shown = words(client.get("/").text)
+    assert "no report since" in shown
+    assert "the arbiter works" not in shown
+    # The range begins with an hour, and the newest reports with a minute.
+    put(service, now - timedelta(days=30, minutes=1), 3, "gone")
+    assert client.get("/?days=30").status_code == 200
+
+
 def test_only_a_scheduler_may_report(client: FlaskClient, authorised: Authorised) -> None:
     assert client.post("/v1/queue", json=REPORT).status_code == 401
     assert client.post("/v1/queue", json=REPORT, **authorised("reader")).status_code == 403
