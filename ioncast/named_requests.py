@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast.insights.checks.values import Applied, Checked
-from ioncast_base.kinds import OPERATIONS
+from ioncast.insights.checks.values import Applied, Case, Checked
+from ioncast.timeline.requests import TimedRequests, timed_requests
+from ioncast.timeline.timeline import NamedCause
+from ioncast_base.kinds import APIS, OPERATIONS, SMALL_REQUEST_BYTES, Api
 from summario.reading.file_ids import is_among
 from summario.reading.operations import Operations
 from summario.runs.logs_of_run import Run
@@ -18,16 +20,17 @@ _READS = frozenset(["P05", "P09", "P11", "P15", "P22", "M02"])
 _WRITES = frozenset(["P06", "P10", "P13", "P16", "P21", "M03"])
 # Checks that count requests below 1 MiB.
 _SMALL = frozenset(["P05", "P06", "P15", "P16"])
-_SMALL_BYTES = 1 << 20
+# Checks of a layer begin with its letter.
+_APIS: Mapping[str, Api] = {"P": "POSIX", "M": "MPIIO"}
 
 
 def named_requests(
     checked: Checked, operations: Operations, run: Run, most: int
-) -> dict[str, NDArray[np.bool_]]:
-    """Find the requests that the largest causes name, by the causes' codes and titles.
+) -> dict[NamedCause, NDArray[np.bool_]]:
+    """Find the requests that the largest causes name.
 
-    A finding names ranks, files, small requests or an operation, or some of them. One that names
-    nothing of a request is left out.
+    A finding names ranks, files, a layer, small requests or an operation, or some of them. One that
+    names no request, or all, is left out.
 
     Parameters
     ----------
@@ -37,13 +40,23 @@ def named_requests(
         The most causes.
     """
     names = paths_of(run)
-    found: dict[str, NDArray[np.bool_]] = {}
+    found: dict[NamedCause, NDArray[np.bool_]] = {}
     for cause in checked.causes:
         for each in cause.findings:
             mask = _mask(each, operations, names)
             if mask is not None and mask.any() and not mask.all() and len(found) < most:
-                found[f"{each.check.code} {each.check.title}"] = mask
+                found[NamedCause(each.check.code, each.check.title)] = mask
     return found
+
+
+def requests_of(
+    run: Run, case: Case, files: str | None = None, *, all_files: bool = False
+) -> TimedRequests | None:
+    """The timed requests of a run, as `timed_requests` reads them; a trace is not decoded again."""
+    trace = case.facts.trace
+    if files is None and trace is not None and len(trace) and not case.facts.is_incomplete:
+        return TimedRequests(trace, run.nprocs, None)
+    return timed_requests(run, files=files, all_files=all_files)
 
 
 def paths_of(run: Run) -> dict[int, str]:
@@ -67,5 +80,7 @@ def _mask(
         if code in codes:
             masks.append(operations.operation == OPERATIONS.index(operation))
     if code in _SMALL:
-        masks.append(operations.length < _SMALL_BYTES)
+        masks.append(operations.length < SMALL_REQUEST_BYTES)
+    if masks and code[0] in _APIS:
+        masks.append(operations.api == APIS.index(_APIS[code[0]]))
     return np.logical_and.reduce(masks) if masks else None

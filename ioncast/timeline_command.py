@@ -13,15 +13,13 @@ import numpy as np
 from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import Case
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
-from ioncast.named_requests import named_requests, paths_of
+from ioncast.named_requests import named_requests, paths_of, requests_of
 from ioncast.timeline.colours import COLOURINGS, Colouring
 from ioncast.timeline.figure import SPAN_COLUMNS, span_rows
 from ioncast.timeline.requests import (
     TIMELINE_MODULES,
     TimedRequests,
-    is_traced,
     select,
-    timed_requests,
 )
 from ioncast.timeline.timeline import MOST_CAUSES, TimelineOfRun, timeline_of
 from ioncast_base.command_options import warn
@@ -32,6 +30,7 @@ from summario.phases.extract import extract_run
 from summario.phases.streamed import stream_csv
 from summario.phases.tables import to_record
 from summario.reading.log import PHASE_MODULES
+from summario.reading.operations import UNKNOWN_OFFSET
 from summario.runs.given_run import read_run
 from summario.runs.logs_of_run import Run
 
@@ -55,6 +54,18 @@ class _View:
     all_files: bool
     colouring: Colouring
     is_by_offset: bool
+
+    @property
+    def needs_trace(self) -> bool:
+        """Whether a heat map does not tell it."""
+        is_coloured = self.colouring != COLOURINGS[0]
+        return self.is_by_offset or self.files is not None or is_coloured
+
+    @property
+    def selects(self) -> bool:
+        """Whether it is a part of the run."""
+        parts = (self.ranks, self.files, self.from_s, self.until_s)
+        return self.is_by_offset or any(each is not None for each in parts)
 
 
 @click.command(
@@ -131,21 +142,18 @@ def timeline(
         colouring,
         offsets,
     )
-    run = _read(logs)
-    case = Case(facts_of(run, all_files=all_files)) if is_traced(run) else None
+    run, case = _read(logs, view)
     found = _requests(run, view, case)
     if found is None:
-        _draw_phases(run, page if not (table or svg or png or perfetto or other) else None)
+        if view.selects or table or svg or png or perfetto or other:
+            raise InputError(_WITHOUT, where=visible(run.name), remedy=_TRACE_IT)
+        _draw_phases(run, page)
         return
-    drawn = _timeline(run, found, view, case)
+    drawn = _timeline(run, found, view, case, MOST_CAUSES)
     if page or svg or png:
         timelines = {"": drawn}
         if other is not None:
-            second = _read((other,))
-            requests = _requests(second, view, None)
-            if requests is None:
-                raise InputError(_WITHOUT, where=visible(second.name), remedy=_TRACE_IT)
-            timelines = {"First run": drawn, "Second run": _timeline(second, requests, view, None)}
+            timelines = {"First run": drawn, "Second run": _second(other, view)}
         if page is not None:
             _write_page(page, run, timelines, case)
         if svg or png:
@@ -160,63 +168,72 @@ def timeline(
         write_perfetto(perfetto, found, paths_of(run))
 
 
-def _read(logs: tuple[str, ...]) -> Run:
+def _read(logs: tuple[str, ...], view: _View) -> tuple[Run, Case]:
     run = read_run(logs, "steps", "and times of requests", _MODULES)
     for warning in run.warnings:
         warn(warning)
-    return run
+    return run, Case(facts_of(run, all_files=view.all_files))
 
 
-def _requests(run: Run, view: _View, case: Case | None) -> TimedRequests | None:
+def _second(log: str, view: _View) -> TimelineOfRun:
+    run, case = _read((log,), view)
+    found = _requests(run, view, case)
+    if found is None:
+        raise InputError(_WITHOUT, where=visible(run.name), remedy=_TRACE_IT)
+    return _timeline(run, found, view, case, 0)
+
+
+def _requests(run: Run, view: _View, case: Case) -> TimedRequests | None:
     """The requests that are drawn; None if only phases are known."""
-    trace = case.facts.trace if case else None
-    if trace is not None and view.files is None and case and not case.facts.is_incomplete:
-        # Decoding takes time and memory. A trace has no other files than complete records.
-        found: TimedRequests | None = TimedRequests(trace, run.nprocs, None)
-    else:
-        found = timed_requests(run, files=view.files, all_files=view.all_files)
-    if found is None or (view.is_by_offset and found.bin_seconds is not None):
-        if view.files is not None or view.is_by_offset:
-            what = "only a trace tells files and offsets"
-            raise InputError(what, where=visible(run.name), remedy=_TRACE_IT)
+    found = requests_of(run, case, view.files, all_files=view.all_files)
+    if view.needs_trace and (found is None or found.bin_seconds is not None):
+        what = "only a trace tells files, offsets, sizes, orders, compute nodes and servers"
+        raise InputError(what, where=visible(run.name), remedy=_TRACE_IT)
+    if found is None:
         return None
-    found = select(found, view.ranks, view.from_s, view.until_s)
     for warning in found.operations.warnings:
         warn(warning)
-    if view.is_by_offset and len(found.operations):
-        found = _largest_file(found)
+    found = select(found, view.ranks, view.from_s, view.until_s)
+    if view.is_by_offset:
+        found = _largest_file(found, run)
     if not len(found.operations):
         raise InputError("no request is selected", where=visible(run.name), remedy="select more")
     return found
 
 
-def _largest_file(requests: TimedRequests) -> TimedRequests:
+def _largest_file(requests: TimedRequests, run: Run) -> TimedRequests:
+    """Keep the requests of the file with most bytes whose offsets are known."""
     table = requests.operations
+    table = table.take(table.offset != UNKNOWN_OFFSET)
+    if not len(table):
+        raise InputError("the trace has no offsets", where=visible(run.name))
     ids, place = np.unique(table.file_id, return_inverse=True)
     largest = np.bincount(place, table.length).argmax()
     return replace(requests, operations=table.take(table.file_id == ids[largest]))
 
 
-def _timeline(run: Run, found: TimedRequests, view: _View, case: Case | None) -> TimelineOfRun:
+def _timeline(
+    run: Run, found: TimedRequests, view: _View, case: Case, most_causes: int
+) -> TimelineOfRun:
+    causes = {}
+    if most_causes and found.bin_seconds is None:
+        causes = named_requests(run_checks(case), found.operations, run, most_causes)
     return timeline_of(
         found,
         colouring=view.colouring,
-        lustre=case.facts.lustre if case else None,
-        causes=named_requests(run_checks(case), found.operations, run, MOST_CAUSES)
-        if case
-        else None,
-        phases=case.trace_phases if case and found.operations is case.facts.trace else None,
+        lustre=case.facts.lustre,
+        causes=causes,
+        phases=case.trace_phases if found.operations is case.facts.trace else None,
         is_by_offset=view.is_by_offset,
+        is_whole=not view.selects,
     )
 
 
-def _write_page(
-    page: str, run: Run, timelines: Mapping[str, TimelineOfRun], case: Case | None
-) -> None:
+def _write_page(page: str, run: Run, timelines: Mapping[str, TimelineOfRun], case: Case) -> None:
     # Only the page needs Jinja.
     from ioncast.show.timeline import timeline_shown, write_timeline  # noqa: PLC0415
 
-    are_alike = case is not None and bool(case.collectives.ran_alone.any())
+    are_alike = bool(case.collectives.ran_alone.any())
     write_timeline(page, _title(run), timeline_shown(timelines, are_alike=are_alike))
 
 
@@ -243,8 +260,7 @@ def _write_pictures(
 
 def _draw_phases(run: Run, page: str | None) -> None:
     """Draw the phases, which every log has."""
-    if page is None:
-        raise InputError(_WITHOUT, where=visible(run.name), remedy=_TRACE_IT)
+    assert page is not None  # noqa: S101
     from ioncast.show.figures import timelines_figure  # noqa: PLC0415
     from ioncast_base.pages.page import drawn, paragraph, write_page  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from ioncast.show.rendering import STATIC, write_offline
 from ioncast.timeline.figure import timeline_figure
-from ioncast.timeline.timeline import Shade, TimelineOfRun
+from ioncast.timeline.timeline import NamedCause, Shade, TimelineOfRun
 from ioncast_base.pages.figures import Figure
 from ioncast_base.wording import counted, in_digits, size
 
@@ -27,22 +27,21 @@ class TimelineShown:
         The ends of the time axis, in seconds since the job's start.
     said : tuple of str
         Sentences about what is drawn, and remarks.
-    causes : tuple of str
-        The causes whose requests a reader can see in full colour, over the faded rest; each begins
-        with the code of its check.
+    causes : tuple of NamedCause
+        The causes whose requests a reader can see in full colour, over the faded rest.
     """
 
     figure: Figure
     low: float
     high: float
     said: tuple[str, ...]
-    causes: tuple[str, ...]
+    causes: tuple[NamedCause, ...]
     phases: tuple[Shade, ...]
     more_phases: int
 
     def cause_of(self, codes: Iterable[str]) -> int | None:
         """The place in `causes` of the first one with any of some codes."""
-        of = [cause.partition(" ")[0] for cause in self.causes]
+        of = [cause.code for cause in self.causes]
         return next((of.index(code) for code in codes if code in of), None)
 
 
@@ -76,7 +75,7 @@ def timeline_shown(
         tuple(said),
         first.causes,
         first.phases[:_MOST_PHASES],
-        max(len(first.phases) - _MOST_PHASES, 0),
+        first.more_phases + max(len(first.phases) - _MOST_PHASES, 0),
     )
 
 

@@ -26,6 +26,8 @@ _COLOURS = {"read": "var(--kind-0)", "write": "var(--kind-1)"}
 # The places of reads and writes in a row, and their width: of both, and of one alone.
 _OFFSETS, _WIDTH, _WIDTH_ALONE = {"read": -0.22, "write": 0.22}, 0.4, 0.7
 _MOST_TICKS = 5
+# The style sheet has so many colours.
+_COLOURED = 8
 _PIXELS_OF_A_ROW, _LOWEST, _HIGHEST = 14, 110, 420
 # The columns of `span_rows`; times are seconds since the job's start.
 SPAN_COLUMNS = (
@@ -45,7 +47,8 @@ def timeline_figure(timelines: Mapping[str, TimelineOfRun]) -> Figure:
     every = [each.spans for timeline in timelines.values() for each in timeline.spans]
     start = min((float(each.start_seconds.min()) for each in every if len(each)), default=0.0)
     end = max((float(each.end_seconds.max()) for each in every if len(each)), default=0.0)
-    seconds = numbers(start, max(end, start + 1e-6), "seconds since the start")
+    least = max(1e-6, 1e-9 * abs(start))
+    seconds = numbers(start, max(end, start + least), "seconds since the start")
     places: dict[str, int] = {}
     panels = [
         panel
@@ -88,8 +91,12 @@ def span_rows(timeline: TimelineOfRun) -> Iterator[Mapping[str, object]]:
             *(column.tolist() for column in (spans.row, spans.offset, *columns)), strict=True
         ):
             first, last = (None, None) if timeline.is_by_offset else _ranks_of(row, timeline)
+            if timeline.bin_seconds is not None:
+                # A bin of a heat map has any number of requests.
+                values[2] = None
             told = (each.api, each.operation, each.name, first, last, *values)
-            known = None if offset == UNKNOWN_OFFSET else offset
+            begin = row * timeline.units_of_a_row if timeline.is_by_offset else None
+            known = begin if offset == UNKNOWN_OFFSET else offset
             yield dict(zip(SPAN_COLUMNS, (*told, known), strict=True))
 
 
@@ -112,7 +119,8 @@ def _rows(timeline: TimelineOfRun) -> Axis:
 def _colour(drawn: DrawnSpans, places: dict[str, int]) -> str:
     if not drawn.name:
         return _COLOURS[drawn.operation]
-    return kind_colour(places.setdefault(drawn.name, len(places)))
+    place = places.setdefault(drawn.name, len(places))
+    return kind_colour(place) if place < _COLOURED else "var(--other)"
 
 
 def _bars(drawn: DrawnSpans, timeline: TimelineOfRun, colour: str, *, is_alone: bool) -> Bars:
@@ -126,7 +134,7 @@ def _bars(drawn: DrawnSpans, timeline: TimelineOfRun, colour: str, *, is_alone: 
         spans.start_seconds.tolist(),
         _WIDTH_ALONE if is_alone else _WIDTH,
         hints=[
-            _hint(drawn, _place(row, timeline), *values)
+            _hint(drawn, _place(row, timeline), timeline.bin_seconds is not None, *values)
             for row, *values in zip(
                 spans.row.tolist(), *(column.tolist() for column in columns), strict=True
             )
@@ -154,11 +162,19 @@ def _place(row: int, timeline: TimelineOfRun) -> str:
 
 
 def _hint(
-    drawn: DrawnSpans, place: str, start: float, end: float, requests: int, moved: int, offset: int
+    drawn: DrawnSpans,
+    place: str,
+    is_binned: bool,
+    start: float,
+    end: float,
+    requests: int,
+    moved: int,
+    offset: int,
 ) -> str:
     at = "" if offset == UNKNOWN_OFFSET else f" at {offset:,}"
+    what = f"{drawn.operation}s" if is_binned else counted(requests, drawn.operation)
     lines = [
-        f"{place}: {counted(requests, drawn.operation)}, {size(moved)}{at}",
+        f"{place}: {what}, {size(moved)}{at}",
         f"{start:.4f} to {end:.4f} s, {in_digits(end - start)} s",
         drawn.name,
     ]

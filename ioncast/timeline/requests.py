@@ -54,11 +54,13 @@ def timed_requests(
     Returns
     -------
     TimedRequests or None
-        None if the logs have neither a trace nor a heat map.
+        None if the logs have neither a trace with requests nor a heat map.
     """
     if is_traced(run):
         tables = [_traced(log, files, all_files=all_files) for log in run.logs]
-        return TimedRequests(stacked(run, tables), run.nprocs, None)
+        found = stacked(run, tables)
+        if len(found) or files is not None:
+            return TimedRequests(found, run.nprocs, None)
     heatmaps = [heatmaps_of(log) for log in run.logs]
     if files is not None or not any(heatmaps):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from summario.reading.operations import UNKNOWN_OFFSET, Operations
 MOST_SPANS = 5_000
 MOST_ROWS = 128
 _COLUMNS = 1_024
+# With fewer bins of time, pauses between bursts vanish.
+_ENOUGH_COLUMNS = 256
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -38,6 +40,8 @@ class Spans:
         A bit for each mask of `spans_of` that selects a request of the span.
     bin_seconds : float
         The resolution; 0 if each request is a span.
+    is_coarse : bool
+        Whether bins are so long that pauses between bursts vanish.
     """
 
     row: Ints
@@ -48,6 +52,7 @@ class Spans:
     offset: Ints
     named: Ints
     bin_seconds: float
+    is_coarse: bool = False
 
     def __len__(self) -> int:
         return len(self.row)
@@ -98,7 +103,7 @@ def spans_of(
     while len(spans) > most and columns > 1:
         columns //= 2
         spans = _joined(operations, row, named, columns)
-    return spans
+    return replace(spans, is_coarse=columns < _ENOUGH_COLUMNS)
 
 
 def _joined(operations: Operations, row: Ints, named: Ints, columns: int) -> Spans:

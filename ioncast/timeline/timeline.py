@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast.timeline.colours import Classes, Colouring, classes_of
+from ioncast.timeline.colours import Colouring, classes_of
 from ioncast.timeline.requests import TimedRequests
 from ioncast.timeline.spans import MOST_SPANS, Bools, Spans, rows_of, spans_of, units_of_a_row
 from ioncast_base.kinds import APIS, OPERATIONS, Api
 from summario.lustre_components import LustreComponents
-from summario.reading.operations import UNKNOWN_OFFSET, Operations
+from summario.reading.operations import Operations
 from summario.requests.trace_phases import TracePhases, are_too_many, trace_phases
 
 # The style sheet has so many rules.
@@ -26,9 +26,17 @@ _WRITE = OPERATIONS.index("write")
 _SMALL_BYTES = 64 << 10
 _LEAST_SECONDS, _LEAST_SHARE, _MOST_BYTES_SHARE = 0.5, 0.1, 0.001
 # More shades hide the requests.
-_MOST_PHASES = 1_000
+MOST_PHASES = 1_000
+_FEWEST_ROWS = 16
 # Of a second: Darshan's clocks are not better.
 _DIGITS = 6
+
+
+class NamedCause(NamedTuple):
+    """The check that finds a cause of slow I/O."""
+
+    code: str
+    title: str
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,10 @@ class TimelineOfRun:
         The ranks that share a row, or the bytes of the file.
     is_by_offset : bool
         Whether rows are bytes of a file instead of ranks.
-    causes : tuple of str
-        The names of the causes whose requests the bits of `Spans.named` tell.
+    more_phases : int
+        The number of phases that are left out of `phases`.
+    causes : tuple of NamedCause
+        The causes whose requests the bits of `Spans.named` tell.
     """
 
     nprocs: int
@@ -91,7 +101,8 @@ class TimelineOfRun:
     units_of_a_row: int
     is_by_offset: bool
     colouring: Colouring
-    causes: tuple[str, ...]
+    more_phases: int
+    causes: tuple[NamedCause, ...]
     spans: tuple[DrawnSpans, ...]
     phases: tuple[Shade, ...]
     trailing: Trailing | None
@@ -102,10 +113,12 @@ def timeline_of(
     *,
     colouring: Colouring = "operation",
     lustre: LustreComponents | None = None,
-    causes: Mapping[str, Bools] | None = None,
+    causes: Mapping[NamedCause, Bools] | None = None,
     phases: Mapping[Api, TracePhases] | None = None,
     is_by_offset: bool = False,
+    is_whole: bool = True,
     most: int = MOST_SPANS,
+    most_phases: int = MOST_PHASES,
 ) -> TimelineOfRun:
     """Make the time line of requests.
 
@@ -113,25 +126,37 @@ def timeline_of(
     ----------
     lustre : LustreComponents, optional
         The layouts of files, for the colours of servers.
-    causes : mapping of str to array of bool, optional
+    causes : mapping of NamedCause to array of bool, optional
         For each cause the requests that it names.
     phases : mapping of Api to TracePhases, optional
         The phases of these requests, if they are known already.
     is_by_offset : bool
-        Whether rows are bytes of a file, for requests of one file.
-    most : int
-        The most spans of each api, operation and class.
+        Whether rows are bytes of a file, for requests of one file with known offsets.
+    is_whole : bool
+        Whether these are all requests of the run; only of all it is known which writes trail.
+    most, most_phases : int
+        The most spans of each api and operation, and the most phases; the longest count.
     """
     table, named = requests.operations, dict(causes or {})
+    place, number = table.rank, requests.nprocs
     if is_by_offset:
-        keep = table.offset != UNKNOWN_OFFSET
-        table, named = table.take(keep), {name: mask[keep] for name, mask in named.items()}
-        units = units_of_a_row(int((table.offset + table.length).max(initial=0)))
-        row = rows_of(table.offset, units)
-    else:
-        units = units_of_a_row(requests.nprocs)
-        row = rows_of(table.rank, units)
-    is_trace = requests.bin_seconds is None
+        place, number = table.offset, int((table.offset + table.length).max(initial=0))
+    classes = list(classes_of(table, colouring, lustre))
+    most = max(most // max(len(classes), 1), 1)
+    units = units_of_a_row(number)
+    rows = -(-number // units)
+    spans = _drawn(table, rows_of(place, units), classes, [*named.values()], most)
+    # Rather fewer rows than bins so long that pauses vanish.
+    while rows > _FEWEST_ROWS and any(each.spans.is_coarse for each in spans):
+        rows, units = rows // 2, units * 2
+        spans = _drawn(table, rows_of(place, units), classes, [*named.values()], most)
+    shades: list[Shade] = []
+    trailing = None
+    if requests.bin_seconds is None:
+        shades = list(_shades(phases or _phases(table)))
+        trailing = trailing_writes(table) if is_whole else None
+    longest = sorted(shades, key=lambda shade: shade.start_seconds - shade.end_seconds)
+    kept = set(longest[:most_phases])
     return TimelineOfRun(
         nprocs=requests.nprocs,
         requests=len(table),
@@ -140,34 +165,34 @@ def timeline_of(
         units_of_a_row=units,
         is_by_offset=is_by_offset,
         colouring=colouring,
+        more_phases=len(shades) - len(kept),
         causes=tuple(named),
-        spans=tuple(
-            _drawn(table, row, classes_of(table, colouring, lustre), [*named.values()], most)
-        ),
-        phases=tuple(_shades(phases or _phases(table))) if is_trace else (),
-        trailing=trailing_writes(table) if is_trace else None,
+        spans=tuple(spans),
+        phases=tuple(shade for shade in shades if shade in kept),
+        trailing=trailing,
     )
 
 
 def _drawn(
     table: Operations,
     row: NDArray[np.int64],
-    classes: Classes,
+    classes: Sequence[tuple[str, Bools]],
     masks: Sequence[Bools],
     most: int,
-) -> Iterator[DrawnSpans]:
+) -> list[DrawnSpans]:
     """Make the spans of each api, operation and class that has requests, MPI-IO first."""
-    by_name = list(classes)
+    found = []
     for api in sorted(APIS, key=lambda api: api != "MPIIO"):
         for operation in OPERATIONS:
             of_kind = table.api == APIS.index(api)
             of_kind &= table.operation == OPERATIONS.index(operation)
-            for name, mask in by_name:
+            for name, mask in classes:
                 rows = np.flatnonzero(of_kind & mask)
                 if len(rows):
                     named = [each[rows] for each in masks]
                     spans = spans_of(table.take(rows), row[rows], most, named)
-                    yield DrawnSpans(api, operation, name, spans)
+                    found.append(DrawnSpans(api, operation, name, spans))
+    return found
 
 
 def _phases(table: Operations) -> dict[Api, TracePhases]:
@@ -178,7 +203,7 @@ def _shades(phases: Mapping[Api, TracePhases]) -> Iterator[Shade]:
     """Describe phases, MPI-IO first; of an api with too many phases none."""
     for api in _TRACED:
         found = phases[api]
-        if are_too_many(found) or len(found) > _MOST_PHASES:
+        if are_too_many(found) or len(found) > MOST_PHASES:
             continue
         for phase in found:
             ends = phase.ranks.end_seconds
@@ -256,14 +281,11 @@ def from_record(record: Mapping[str, Any]) -> TimelineOfRun:
     """Read a time line that `to_record` wrote."""
     return TimelineOfRun(
         **{name: record[name] for name in _PLAIN},
-        causes=tuple(record["causes"]),
+        causes=tuple(NamedCause(*each) for each in record["causes"]),
         spans=tuple(
             DrawnSpans(
                 **{name: each[name] for name in _NAMES},
-                spans=Spans(
-                    **{name: np.array(each[name]) for name in _COLUMNS},
-                    bin_seconds=each["bin_seconds"],
-                ),
+                spans=_spans(each),
             )
             for each in record["spans"]
         ),
@@ -276,8 +298,13 @@ _NAMES = ("api", "operation", "name")
 _COLUMNS = ("row", "start_seconds", "end_seconds", "requests", "bytes", "offset", "named")
 _PLAIN = (
     *("nprocs", "requests", "bytes", "bin_seconds"),
-    *("units_of_a_row", "is_by_offset", "colouring"),
+    *("units_of_a_row", "is_by_offset", "colouring", "more_phases"),
 )
+
+
+def _spans(record: Mapping[str, Any]) -> Spans:
+    columns: dict[str, Any] = {name: np.array(record[name]) for name in _COLUMNS}
+    return Spans(**columns, bin_seconds=record["bin_seconds"])
 
 
 def _rounded(column: NDArray[Any]) -> list[Any]:

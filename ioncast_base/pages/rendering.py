@@ -20,6 +20,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 STYLE = Path(__file__).parent / "style.css"
 _COLOUR = re.compile(r"(--[\w-]+): ([^;]+);")
 _USED_COLOUR = re.compile(r"var\((--[\w-]+)\)")
+_COLOURED = re.compile(r'"var\((--[\w-]+)\)"')
 _TICKED = re.compile(r"`([^`]+)`")
 
 
@@ -42,11 +43,16 @@ def write_template(
     write_file(path, text.encode(errors="backslashreplace").decode())
 
 
-def in_light_colours(text: str) -> str:
-    """Replace the colours that the style sheet names by those of light pages."""
+def in_light_colours(picture: str) -> str:
+    """Replace the colours that the style sheet names by those of light pages.
+
+    Texts of a picture may look like such a colour, but they are not in quotation marks.
+    """
     root = STYLE.read_text(encoding="utf-8").partition("}")[0]
     colours = dict(_COLOUR.findall(root))
-    return _USED_COLOUR.sub(lambda found: colours[found[1]], text)
+    style, end, drawn = picture.partition("</style>")
+    style = _USED_COLOUR.sub(lambda found: colours[found[1]], style)
+    return style + end + _COLOURED.sub(lambda found: f'"{colours[found[1]]}"', drawn)
 
 
 def prepare(environment: Environment) -> None:

@@ -44,14 +44,17 @@
     const rough = length / zoom / TICKS;
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].find((factor) => factor * power >= rough) * power;
-    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-    for (let place = Math.ceil(low / step); place * step <= low + length; place += 1) {
+    const digits = Math.min(Math.max(0, -Math.floor(Math.log10(step) + 1e-9)), 12);
+    const first = Math.ceil(low / step);
+    const number = Math.min(Math.floor((low + length) / step) - first + 1, 2 * TICKS * MOST);
+    for (let place = 0; place < number; place += 1) {
+      const value = (first + place) * step;
       const text = document.createElementNS(SVG, "text");
-      text.setAttribute("x", `${(100 * (place * step - low)) / length}%`);
+      text.setAttribute("x", `${(100 * (value - low)) / length}%`);
       text.setAttribute("y", "100%");
       text.setAttribute("dy", "1.35em");
       text.setAttribute("text-anchor", "middle");
-      text.textContent = (place * step).toFixed(digits);
+      text.textContent = value.toFixed(digits);
       ticks.append(text);
     }
     area.append(ticks);
@@ -100,6 +103,9 @@
     show(Number(view.get("at") ?? 0.5));
   }
 
+  document.querySelectorAll("a[data-cause]").forEach((link) => {
+    link.hash = `#timeline?cause=${link.dataset.cause}`;
+  });
   tools.hidden = false;
   panels.tabIndex = 0;
   panels.setAttribute("role", "group");

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
+from experiments.applications.darshan_writer import Dxt, write_log
 from ioncast.timeline_command import timeline
 from ioncast_base.errors import InputError
 from tests.support.command import run_ioncast
@@ -99,7 +100,8 @@ def test_files_are_selected_by_their_path(tmp_path: Path, shared_data: Path) -> 
         (TRACED, ("--csv", "a.csv", "--ranks", "99"), "no request is selected"),
         (TRACED, ("--csv", "a.csv", "--files", "*.none"), "no request is selected"),
         (HEAT_MAP, ("--csv", "a.csv", "--files", "*"), "only a trace tells files"),
-        (HEAT_MAP, ("--html", "a.html", "--offsets"), "only a trace tells files and offsets"),
+        (HEAT_MAP, ("--csv", "a.csv", "--colour", "size"), "only a trace tells files"),
+        (HEAT_MAP, ("--html", "a.html", "--offsets"), "only a trace tells files, offsets"),
         (
             TRACED,
             ("--csv", "a.csv", "--with", str(TRACED)),
@@ -196,6 +198,51 @@ def test_a_picture_is_the_same_drawing_without_a_style_sheet(tmp_path: Path) -> 
         drawn.attrib["width"],
         drawn.attrib["height"],
     ]
+
+
+def test_names_that_look_like_colours_stay_as_they_are(tmp_path: Path) -> None:
+    log = write_log(
+        tmp_path / "app.darshan",
+        nprocs=1,
+        exe="/bin/var(--x) fill:var(--text)",
+        records=[],
+        dxt=[Dxt("DXT_POSIX", "/data/out", 0, 'n"var(--y)"', [(0, 10, 0.0, 1.0)])],
+    )
+    svg = tmp_path / "a.svg"
+    done = run_ioncast("timeline", log, "--svg", svg, "--colour", "host")
+    assert done.returncode == 0, done.stderr
+    names = {each.text for each in ET.parse(svg).getroot().iter()}  # noqa: S314 - ours
+    assert 'n"var(--y)"' in names
+    assert any("var(--x)" in (name or "") for name in names)
+
+
+def test_requests_without_counters_are_drawn(tmp_path: Path) -> None:
+    log = write_log(
+        tmp_path / "app.darshan",
+        nprocs=1,
+        records=[],
+        dxt=[Dxt("DXT_POSIX", "/data/out", 0, "n1", [(0, 10, 0.0, 1.0)])],
+    )
+    assert total(rows_of(tmp_path, log), "requests") == 1
+
+
+def test_without_known_offsets_a_drawing_by_offset_is_an_error(tmp_path: Path) -> None:
+    log = write_log(
+        tmp_path / "app.darshan",
+        nprocs=1,
+        records=[],
+        dxt=[Dxt("DXT_POSIX", "/data/out", 0, "n1", [(-5, 10, 0.0, 1.0)])],
+    )
+    done = run_ioncast("timeline", log, "--offsets", "--svg", tmp_path / "a.svg")
+    assert done.returncode == 2
+    assert "the trace has no offsets" in done.stderr
+
+
+def test_two_runs_have_their_own_servers(tmp_path: Path, shared_data: Path) -> None:
+    log = shared_data / "darshan-logs/ior_hdf5_lustre_dxt/ior_hdf5_example.darshan"
+    text = page_of(tmp_path, log, "--with", log, "--colour", "server")
+    assert re.search(r"OST \d+</li>", text)
+    assert "not known</li>" not in text
 
 
 def test_without_its_library_a_png_is_an_error(

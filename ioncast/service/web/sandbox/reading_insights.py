@@ -17,20 +17,19 @@ from ioncast.insights.facts.gathering import facts_of
 from ioncast.insights.figures.files_record import files_record, layer_times_record
 from ioncast.insights.figures.ranks_record import ranks_record
 from ioncast.insights.tables import characterising
-from ioncast.named_requests import named_requests
+from ioncast.named_requests import named_requests, requests_of
 from ioncast.service.store.run_insights import NewInsights
 from ioncast.service.web.sandbox.child import limit_part
 from ioncast.service.web.sandbox.insight_documents import written
 from ioncast.service.web.sandbox.tasks import TraceContent, trace_content
 from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
-from ioncast.timeline.requests import timed_requests
 from ioncast.timeline.timeline import MOST_CAUSES, timeline_of, to_record
 from predictor.what_if.attempts import Hints
 from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import Run
 
-# A time line of both layers has at most 150 KiB with so many spans of each operation.
-_MOST_SPANS = 800
+# A time line of both layers has at most 300 KiB with so many spans of each operation.
+_MOST_SPANS, _MOST_PHASES = 800, 100
 
 
 def read_logs(
@@ -74,14 +73,20 @@ def insights_of_run(
 
 def timeline_record(run: Run, case: Case, checked: Checked) -> dict[str, Any] | None:
     """Describe the time line of a run; None if the logs have neither a trace nor a heat map."""
-    found = timed_requests(run)
+    found = requests_of(run, case)
     if found is None or not len(found.operations):
         return None
     named = {}
     if found.bin_seconds is None:
         named = named_requests(checked, found.operations, run, MOST_CAUSES)
-    drawn = to_record(timeline_of(found, causes=named, most=_MOST_SPANS))
-    return drawn | {"are_alike": bool(case.collectives.ran_alone.any())}
+    drawn = timeline_of(
+        found,
+        causes=named,
+        phases=case.trace_phases if found.operations is case.facts.trace else None,
+        most=_MOST_SPANS,
+        most_phases=_MOST_PHASES,
+    )
+    return to_record(drawn) | {"are_alike": bool(case.collectives.ran_alone.any())}
 
 
 def characterised_case(case: Case) -> dict[str, Any]:
