@@ -18,6 +18,7 @@ from summario.reading.operations import UNKNOWN_OFFSET, Operations
 Colouring = Literal["operation", "size", "order", "host", "server"]
 COLOURINGS: tuple[Colouring, ...] = ("operation", "size", "order", "host", "server")
 OTHERS = "others"
+UNKNOWN_OST, SEVERAL_OSTS = -1, -2
 
 _SIZES = {
     "less than 4 KiB": 4 << 10,
@@ -28,7 +29,6 @@ _SIZES = {
 _LARGEST = "4 MiB and more"
 _ORDERS = ("the first in its file", "consecutive", "forwards with a gap", "backwards")
 _UNKNOWN = "not known"
-_SEVERAL = "several OSTs"
 # The style sheet has eight colours.
 _MOST = 7
 # Each request has a row for each server of its file.
@@ -88,19 +88,29 @@ def _orders(operations: Operations) -> NDArray[np.int64]:
     return classes
 
 
-def _servers(operations: Operations, lustre: LustreComponents | None) -> Classes:
-    """Find the server (OST) of each request."""
-    ost = np.full(len(operations), -1)
+def servers_of(operations: Operations, lustre: LustreComponents) -> NDArray[np.int64]:
+    """Find the server (OST) of each request; `UNKNOWN_OST` or `SEVERAL_OSTS` without one."""
+    ost = np.full(len(operations), UNKNOWN_OST)
     osts = np.zeros(len(operations), np.int64)
-    for first in range(0, len(operations) if lustre is not None else 0, _AT_ONCE):
-        assert lustre is not None  # noqa: S101
+    for first in range(0, len(operations), _AT_ONCE):
         part = operations.take(slice(first, first + _AT_ONCE))
         found = bytes_of_servers(lustre, part.file_id, part.offset, part.length)
         osts += np.bincount(found.segment + first, minlength=len(osts))
         ost[found.segment + first] = found.ost
-    numbers, place = np.unique(ost, return_inverse=True)
-    names = [_UNKNOWN if number < 0 else f"OST {number}" for number in numbers.tolist()]
-    return _largest([*names, _SEVERAL], np.where(osts > 1, len(names), place), operations.length)
+    return np.where(osts > 1, SEVERAL_OSTS, ost)
+
+
+def server_name(ost: int) -> str:
+    """Name a server of `servers_of`."""
+    return {UNKNOWN_OST: _UNKNOWN, SEVERAL_OSTS: "several OSTs"}.get(ost, f"OST {ost}")
+
+
+def _servers(operations: Operations, lustre: LustreComponents | None) -> Classes:
+    """Divide requests by their servers."""
+    if lustre is None:
+        return Classes((_UNKNOWN,), np.zeros(len(operations), np.int64))
+    numbers, place = np.unique(servers_of(operations, lustre), return_inverse=True)
+    return _largest([server_name(ost) for ost in numbers.tolist()], place, operations.length)
 
 
 def _largest(names: list[str], of_request: NDArray[np.int64], length: NDArray[np.int64]) -> Classes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ioncast.timeline.colours import UNKNOWN_OST, server_name
 from ioncast.timeline.timeline import MOST_CAUSES, DrawnSpans, Shade, TimelineOfRun
 from ioncast_base.pages.figures import (
     Axis,
@@ -125,7 +126,10 @@ def _colour(drawn: DrawnSpans, places: dict[str, int]) -> str:
 
 def _bars(drawn: DrawnSpans, timeline: TimelineOfRun, colour: str, *, is_alone: bool) -> Bars:
     spans, operation = drawn.spans, drawn.operation
-    columns = (spans.start_seconds, spans.end_seconds, spans.requests, spans.bytes, spans.offset)
+    columns = (
+        *(spans.start_seconds, spans.end_seconds, spans.requests, spans.bytes),
+        *(spans.offset, spans.ost),
+    )
     return Bars(
         drawn.name or f"{operation}s",
         colour,
@@ -170,8 +174,10 @@ def _hint(
     requests: int,
     moved: int,
     offset: int,
+    ost: int,
 ) -> str:
     at = "" if offset == UNKNOWN_OFFSET else f" at {offset:,}"
+    at += "" if ost == UNKNOWN_OST else f", {server_name(ost)}"
     what = f"{drawn.operation}s" if is_binned else counted(requests, drawn.operation)
     lines = [
         f"{place}: {what}, {size(moved)}{at}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ioncast.timeline.colours import UNKNOWN_OST
 from summario.reading.operations import UNKNOWN_OFFSET, Operations
 
 # More spans make a browser slow.
@@ -36,6 +37,8 @@ class Spans:
         The number and the bytes of the requests that start in the span.
     offset : array of int
         The offset of a span's only request; `UNKNOWN_OFFSET` of several requests.
+    ost : array of int
+        The server of a span's only request, as `servers_of` tells it; `UNKNOWN_OST` of several.
     named : array of int
         A bit for each mask of `spans_of` that selects a request of the span.
     bin_seconds : float
@@ -50,6 +53,7 @@ class Spans:
     requests: Ints
     bytes: Ints
     offset: Ints
+    ost: Ints
     named: Ints
     bin_seconds: float
     is_coarse: bool = False
@@ -70,7 +74,11 @@ def rows_of(values: Ints, units: int) -> Ints:
 
 
 def spans_of(
-    operations: Operations, row: Ints, most: int = MOST_SPANS, masks: Sequence[Bools] = ()
+    operations: Operations,
+    row: Ints,
+    most: int = MOST_SPANS,
+    masks: Sequence[Bools] = (),
+    ost: Ints | None = None,
 ) -> Spans:
     """Make spans of requests, each in a row of the drawing, from 0 to `MOST_ROWS` - 1.
 
@@ -95,6 +103,7 @@ def spans_of(
             np.ones(len(row), np.int64),
             operations.length[order],
             operations.offset[order],
+            np.full(len(row), UNKNOWN_OST) if ost is None else ost[order],
             named[order],
             0.0,
         )
@@ -133,6 +142,7 @@ def _joined(operations: Operations, row: Ints, named: Ints, columns: int) -> Spa
         requests,
         np.add.reduceat(moved, first).astype(np.int64) if len(first) else began[:0],
         np.full(len(requests), UNKNOWN_OFFSET),
+        np.full(len(requests), UNKNOWN_OST),
         bits,
         width_s,
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast.timeline.colours import Colouring, classes_of
+from ioncast.timeline.colours import Colouring, classes_of, servers_of
 from ioncast.timeline.requests import TimedRequests
 from ioncast.timeline.spans import MOST_SPANS, Bools, Spans, rows_of, spans_of, units_of_a_row
 from ioncast_base.kinds import APIS, OPERATIONS, Api
@@ -125,7 +125,7 @@ def timeline_of(
     Parameters
     ----------
     lustre : LustreComponents, optional
-        The layouts of files, for the colours of servers.
+        The layouts of files, which tell the servers of requests.
     causes : mapping of NamedCause to array of bool, optional
         For each cause the requests that it names.
     phases : mapping of Api to TracePhases, optional
@@ -145,11 +145,12 @@ def timeline_of(
     most = max(most // max(len(classes), 1), 1)
     units = units_of_a_row(number)
     rows = -(-number // units)
-    spans = _drawn(table, rows_of(place, units), classes, [*named.values()], most)
+    ost = None if lustre is None else servers_of(table, lustre)
+    spans = _drawn(table, rows_of(place, units), ost, classes, [*named.values()], most)
     # Rather fewer rows than bins so long that pauses vanish.
     while rows > _FEWEST_ROWS and any(each.spans.is_coarse for each in spans):
         rows, units = rows // 2, units * 2
-        spans = _drawn(table, rows_of(place, units), classes, [*named.values()], most)
+        spans = _drawn(table, rows_of(place, units), ost, classes, [*named.values()], most)
     shades: list[Shade] = []
     trailing = None
     if requests.bin_seconds is None:
@@ -176,6 +177,7 @@ def timeline_of(
 def _drawn(
     table: Operations,
     row: NDArray[np.int64],
+    ost: NDArray[np.int64] | None,
     classes: Sequence[tuple[str, Bools]],
     masks: Sequence[Bools],
     most: int,
@@ -190,7 +192,8 @@ def _drawn(
                 rows = np.flatnonzero(of_kind & mask)
                 if len(rows):
                     named = [each[rows] for each in masks]
-                    spans = spans_of(table.take(rows), row[rows], most, named)
+                    servers = None if ost is None else ost[rows]
+                    spans = spans_of(table.take(rows), row[rows], most, named, servers)
                     found.append(DrawnSpans(api, operation, name, spans))
     return found
 
@@ -295,7 +298,10 @@ def from_record(record: Mapping[str, Any]) -> TimelineOfRun:
 
 
 _NAMES = ("api", "operation", "name")
-_COLUMNS = ("row", "start_seconds", "end_seconds", "requests", "bytes", "offset", "named")
+_COLUMNS = (
+    *("row", "start_seconds", "end_seconds", "requests", "bytes", "offset"),
+    *("ost", "named"),
+)
 _PLAIN = (
     *("nprocs", "requests", "bytes", "bin_seconds"),
     *("units_of_a_row", "is_by_offset", "colouring", "more_phases"),

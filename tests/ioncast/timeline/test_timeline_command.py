@@ -243,6 +243,11 @@ def test_two_runs_have_their_own_servers(tmp_path: Path, shared_data: Path) -> N
     text = page_of(tmp_path, log, "--with", log, "--colour", "server")
     assert re.search(r"OST \d+</li>", text)
     assert "not known</li>" not in text
+    # Its hints tell them without colours, too.
+    [server] = set(re.findall(r"OST \d+(?=</li>)", text))
+    assert re.search(
+        rf"<title>rank 0: 1 write, [^\n]* at \d[\d,]*, {server}\n", page_of(tmp_path, log)
+    )
 
 
 def test_without_its_library_a_png_is_an_error(

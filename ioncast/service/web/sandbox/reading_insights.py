@@ -81,6 +81,7 @@ def timeline_record(run: Run, case: Case, checked: Checked) -> dict[str, Any] | 
         named = named_requests(checked, found.operations, run, MOST_CAUSES)
     drawn = timeline_of(
         found,
+        lustre=case.facts.lustre,
         causes=named,
         phases=case.trace_phases if found.operations is case.facts.trace else None,
         most=_MOST_SPANS,
