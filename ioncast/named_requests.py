@@ -15,9 +15,6 @@ from summario.reading.file_ids import is_among
 from summario.reading.operations import Operations
 from summario.runs.logs_of_run import Run
 
-# The operation of a check, where it looks at one alone.
-_READS = frozenset(["P05", "P09", "P11", "P15", "P22", "M02"])
-_WRITES = frozenset(["P06", "P10", "P13", "P16", "P21", "M03"])
 # Checks that count requests below 1 MiB.
 _SMALL = frozenset(["P05", "P06", "P15", "P16"])
 # Checks of a layer begin with its letter.
@@ -76,9 +73,10 @@ def _mask(
         paths = {file.path for file in finding.files}
         ids = sorted(file_id for file_id, path in names.items() if path in paths)
         masks.append(is_among(operations.file_id, np.array(ids, np.uint64)))
-    for operation, codes in (("read", _READS), ("write", _WRITES)):
-        if code in codes:
-            masks.append(operations.operation == OPERATIONS.index(operation))
+    # A check of one operation is a `partial` of a function for both.
+    operation = getattr(applied.check.find, "keywords", {}).get("operation")
+    if operation is not None:
+        masks.append(operations.operation == OPERATIONS.index(operation))
     if code in _SMALL:
         masks.append(operations.length < SMALL_REQUEST_BYTES)
     if masks and code[0] in _APIS:
