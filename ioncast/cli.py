@@ -32,6 +32,7 @@ COMMANDS = {
         "ioncast.timeline_command:timeline",
         "Draw which ranks read and wrote when: MPI-IO above POSIX.",
     ),
+    "sql": ("ioncast.sql_command:sql", "Ask about the facts of Darshan logs in SQL."),
     "match": (
         "predictor.commands:match",
         "Print the IOR run that does the same I/O as each phase, ready to paste.",

@@ -16,6 +16,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "check": "`--html FILE` writes a page with all snippets; `ioncast predict LOG --system SYSTEM`"
     " tells how many I/O nodes the application needs",
     "timeline": "`ioncast check LOG` tells which of it is slow, and why",
+    "sql": "`ioncast sql --list` lists the queries; `ioncast check LOG` tells why a run is slow",
     "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"
     " their results",
     "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",

@@ -1,0 +1,5 @@
+-- title: Files of a job
+select count(*) as jobs, avg(files) as mean,
+    percentile_cont(0.5) within group (order by files) as median,
+    percentile_cont(0.95) within group (order by files) as p95, max(files) as most
+from jobs

@@ -1,0 +1,58 @@
+"""The tables: their columns and types.
+
+`log` is the SHA-256 of a log's file. Times in a run are seconds since the job's start, times in UTC
+microseconds. Files have 16 hexadecimal digits. Unknown values are null.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+# Raise it with each change that gives old logs other rows.
+EXTRACTOR = 1
+
+_TYPES = {"s": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
+_COLUMNS = {
+    # A row is a log. Times are of all processes, bytes and times of each file at its highest api.
+    "jobs": """
+        log:s path:s size_bytes:i modified_ns:i system:s job_id:i user_id:i program:s command:s
+        processes:i compute_nodes:i start_us:i month:s run_seconds:f darshan_version:s modules:s
+        partial:b read_bytes:i written_bytes:i io_seconds:f metadata_seconds:f capped:b
+        bandwidth_mib_s:f files:i uses_mpiio:b uses_collective:b has_requests:b extractor:i
+    """,
+    # A file at one api.
+    "files": """
+        log:s file:s path:s file_system:s api:s shared:b processes:i reads:i writes:i read_bytes:i
+        written_bytes:i read_seconds:f write_seconds:f metadata_seconds:f slowest_seconds:f
+        slowest_rank:i fastest_seconds:f mean_seconds:f size_bytes:i opens:i collective:i
+        stripe_count:i stripe_size:i
+    """,
+    # The traced bytes of a file at one api on one server.
+    "file_servers": "log:s file:s api:s server:i bytes:i",
+    # The columns of `ioncast phases --format csv`, with names that are no words of SQL.
+    "phases": """
+        log:s job:i start_seconds:f end_seconds:f operation:s ranks:s bytes:i io_seconds:f api:s
+        requests:i spatiality:s file_access:s n_files:i mode_processes:i processes:i nprocs:i
+        parts:s partial:b log_name:s metadata_seconds:f fsync:s request_order:s aggregators:i
+        elapsed_seconds:f largest_process:i largest_node:i nodes:i block_requests:f amplification:f
+    """,
+    # An api, an operation and one of Darshan's ten bins; `small` requests are below 1 MiB.
+    "request_sizes": "log:s api:s operation:s bin:s requests:i small:i",
+    # A traced request; the last four columns are empty until layers are joined.
+    "requests": """
+        log:s id:i api:s operation:s file:s rank:i node:s offset_bytes:i length_bytes:i
+        start_seconds:f end_seconds:f call:i call_number:i instance:i fragment:i
+    """,
+    "findings": """
+        log:s code:s level:s importance:s seconds_at_stake:f share_of_run:f files:i ranks:i
+        sentence:s
+    """,
+    # A file that cannot be read.
+    "failed": "path:s system:s size_bytes:i modified_ns:i reason:s",
+}
+SCHEMAS: dict[str, pa.Schema] = {
+    table: pa.schema(
+        [(name, _TYPES[kind]) for name, kind in (each.split(":") for each in columns.split())]
+    )
+    for table, columns in _COLUMNS.items()
+}

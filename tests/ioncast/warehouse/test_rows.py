@@ -1,0 +1,179 @@
+"""The rows of all tables, against planted logs, genuine logs and PyDarshan's numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.applications.darshan_writer import Dxt, Record, write_log
+from ioncast.warehouse.rows import tables_of
+from ioncast.warehouse.schema import SCHEMAS
+from summario.reading.sources import find_sources
+
+FIXTURES = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def rows_of(*logs: Path | str) -> dict[str, list[dict[str, Any]]]:
+    tables = tables_of(find_sources([str(log) for log in logs]), system="here")
+    for name, table in tables.items():
+        assert table.schema == SCHEMAS[name]
+    return {name: table.to_pylist() for name, table in tables.items()}
+
+
+def planted(folder: Path) -> Path:
+    """Two ranks write a file each: 300 requests of 4 KiB, and 5 of 1 MiB."""
+    records, traces = [], []
+    for rank, (size, count, bins) in enumerate(((4 * KIB, 300, "1K_10K"), (MIB, 5, "100K_1M"))):
+        counters = {
+            "POSIX_OPENS": 1,
+            "POSIX_WRITES": count,
+            "POSIX_BYTES_WRITTEN": count * size,
+            "POSIX_MAX_BYTE_WRITTEN": count * size - 1,
+            "POSIX_ACCESS1_ACCESS": size,
+            "POSIX_ACCESS1_COUNT": count,
+            f"POSIX_SIZE_WRITE_{bins}": count,
+        }
+        times = {
+            "POSIX_F_WRITE_START_TIMESTAMP": 1.0,
+            "POSIX_F_WRITE_END_TIMESTAMP": 3.0,
+            "POSIX_F_WRITE_TIME": 2.0 + rank,
+            "POSIX_F_META_TIME": 0.5,
+        }
+        file = f"/data/{rank}"
+        records.append(Record("POSIX", file, rank, counters, times))
+        requests = [
+            (n * size, size, 1.0 + n / count, 1.0 + (n + 0.5) / count) for n in range(count)
+        ]
+        traces.append(Dxt("DXT_POSIX", file, rank, f"n{rank}", requests))
+    return write_log(
+        folder / "app.darshan", nprocs=2, records=records, dxt=traces, exe="/opt/bin/solver -x"
+    )
+
+
+def test_a_planted_log_has_its_numbers_in_all_tables(tmp_path: Path) -> None:
+    log = planted(tmp_path)
+    rows = rows_of(log)
+    digest = hashlib.sha256(log.read_bytes()).hexdigest()
+    assert {row["log"] for name in ("jobs", "files", "phases") for row in rows[name]} == {digest}
+    [job] = rows["jobs"]
+    assert (job["program"], job["processes"], job["system"]) == ("solver", 2, "here")
+    assert (job["path"], job["size_bytes"]) == (str(log), log.stat().st_size)
+    assert (job["written_bytes"], job["read_bytes"]) == (300 * 4 * KIB + 5 * MIB, 0)
+    # Of all processes together, as the counters have them.
+    assert (job["io_seconds"], job["metadata_seconds"], job["files"]) == (5.0, 1.0, 2)
+    assert (job["uses_mpiio"], job["uses_collective"], job["has_requests"]) == (False, False, True)
+    files = {row["path"]: row for row in rows["files"]}
+    assert [files[path]["writes"] for path in ("/data/0", "/data/1")] == [300, 5]
+    assert files["/data/1"]["write_seconds"] == 3.0
+    assert files["/data/1"]["size_bytes"] == 5 * MIB
+    assert files["/data/0"]["shared"] is False
+    assert files["/data/0"]["stripe_count"] is None
+    # Requests of exactly 1 MiB are in a bin of smaller ones, and not small.
+    sizes = {
+        (row["operation"], row["bin"]): row for row in rows["request_sizes"] if row["requests"]
+    }
+    assert {key: (row["requests"], row["small"]) for key, row in sizes.items()} == {
+        ("write", "1K_10K"): (300, 300),
+        ("write", "100K_1M"): (5, 0),
+    }
+    assert len(rows["requests"]) == 305
+    assert [row["id"] for row in rows["requests"]] == list(range(305))
+    assert {row["node"] for row in rows["requests"] if row["rank"] == 1} == {"n1"}
+    assert sum(row["length_bytes"] for row in rows["requests"]) == job["written_bytes"]
+    assert {row["call"] for row in rows["requests"]} == {None}
+    assert sum(row["bytes"] for row in rows["phases"]) == job["written_bytes"]
+    assert not rows["failed"]
+
+
+def test_a_log_that_cannot_be_read_is_a_row_of_its_own(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.darshan"
+    bad.write_bytes(b"no log")
+    rows = rows_of(bad, tmp_path / "missing.darshan", planted(tmp_path))
+    assert len(rows["jobs"]) == 1
+    first, second = rows["failed"]
+    assert (first["path"], first["size_bytes"]) == (str(bad), 6)
+    assert second["path"].endswith("missing.darshan")
+    assert all(row["reason"] for row in rows["failed"])
+
+
+def test_hostile_names_and_numbers_hide_no_other_log(tmp_path: Path) -> None:
+    counters = {"POSIX_READS": 1, "POSIX_BYTES_READ": 10}
+    record = Record("POSIX", "/data/\n'; drop table files", 0, counters, {})
+    exe = "/bin/a'; drop table jobs"
+    # A name that is not UTF-8.
+    names = tmp_path / os.fsdecode(b"names\xff.darshan")
+    write_log(tmp_path / "names.darshan", nprocs=1, exe=exe, records=[record]).rename(names)
+    large = {"POSIX_READS": 1, "POSIX_BYTES_READ": (1 << 60) - 1}
+    numbers = write_log(
+        tmp_path / "numbers.darshan",
+        nprocs=1,
+        records=[Record("POSIX", f"/data/{n}", 0, large, {}) for n in range(20)],
+    )
+    rows = rows_of(names, numbers, planted(tmp_path))
+    assert len(rows["jobs"]) + len(rows["failed"]) == 3
+    paths = {row["path"] for row in rows["jobs"]}
+    assert paths >= {str(tmp_path / "names?.darshan"), str(tmp_path / "app.darshan")}
+    assert record.path in {row["path"] for row in rows["files"]}
+    assert all(row["read_bytes"] >= 0 for row in rows["jobs"])
+
+
+def test_unknown_values_are_null(shared_data: Path) -> None:
+    rows = rows_of(shared_data / "darshan-logs/empty_log/empty_log.darshan")
+    [job] = rows["jobs"]
+    assert (job["bandwidth_mib_s"], job["read_bytes"], job["files"]) == (None, 0, 0)
+    assert not rows["phases"]
+
+
+def test_stripes_and_servers_are_those_of_the_layout(shared_data: Path) -> None:
+    rows = rows_of(shared_data / "darshan-logs/ior_hdf5_lustre_dxt/ior_hdf5_example.darshan")
+    of_lustre = [row for row in rows["files"] if row["stripe_count"] is not None]
+    assert {(row["stripe_count"], row["stripe_size"]) for row in of_lustre} == {(1, MIB)}
+    # Both layers moved the same bytes of the only file that is on Lustre.
+    servers = {row["api"]: row for row in rows["file_servers"]}
+    assert servers.keys() == {"POSIX", "MPIIO"}
+    requests = [row for row in rows["requests"] if row["file"] == servers["POSIX"]["file"]]
+    for api, row in servers.items():
+        assert row["bytes"] == sum(each["length_bytes"] for each in requests if each["api"] == api)
+
+
+@pytest.mark.parametrize(
+    "log", ["reopen-same-5x-dxt.darshan", "ior/write-segments-cb2-dxt.darshan"]
+)
+def test_counters_are_those_that_pydarshan_reads(log: str) -> None:
+    darshan = pytest.importorskip("darshan")
+    report = darshan.DarshanReport(str(FIXTURES / log), read_all=True)
+    rows = rows_of(FIXTURES / log)
+    for module, api, reads, writes in (
+        ("POSIX", "POSIX", ("POSIX_READS",), ("POSIX_WRITES",)),
+        (
+            *("MPI-IO", "MPIIO"),
+            ("MPIIO_INDEP_READS", "MPIIO_COLL_READS", "MPIIO_SPLIT_READS", "MPIIO_NB_READS"),
+            ("MPIIO_INDEP_WRITES", "MPIIO_COLL_WRITES", "MPIIO_SPLIT_WRITES", "MPIIO_NB_WRITES"),
+        ),
+    ):
+        if module not in report.records:
+            continue
+        counters = report.records[module].to_df()["counters"]
+        of_api = [row for row in rows["files"] if row["api"] == api]
+        for column, names in (
+            ("reads", reads),
+            ("writes", writes),
+            ("read_bytes", (f"{api}_BYTES_READ",)),
+            ("written_bytes", (f"{api}_BYTES_WRITTEN",)),
+        ):
+            expected = int(counters[list(names)].to_numpy().sum())
+            assert sum(row[column] for row in of_api) == expected, (api, column)
+        for operation in ("READ", "WRITE"):
+            infix = "_AGG" if api == "MPIIO" else ""
+            bins = [name for name in counters if name.startswith(f"{api}_SIZE_{operation}{infix}_")]
+            found = [
+                row["requests"]
+                for row in rows["request_sizes"]
+                if (row["api"], row["operation"]) == (api, operation.lower())
+            ]
+            assert found == [int(each) for each in counters[bins].sum()]
