@@ -38,6 +38,7 @@ def of_logs(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> list
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", queries(), ids=lambda query: query.name)
 def test_every_query_is_answered_for_no_log_one_log_and_many(
     query: Any, of_logs: list[dict[str, Any]]
@@ -71,6 +72,7 @@ def test_answers_are_the_numbers_of_the_planted_log(tmp_path: Path) -> None:
     assert asked(log, "users", "limit=0") == []
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_all_shared_logs(shared_data: Path) -> None:
     logs = shared_data / "darshan-logs"
     jobs = rows_of(logs)["jobs"]
