@@ -111,5 +111,5 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 def _cell(value: Any) -> Any:
     if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() else in_digits(value)
+        return f"{value:.0f}" if value.is_integer() else in_digits(value)
     return visible(value) if isinstance(value, str) else value
