@@ -22,10 +22,14 @@ _WILDCARD = re.compile(r"[*?[]")
 
 @dataclass(frozen=True)
 class Source:
-    """A log to read: a file's path, or "standard input" with its `content`."""
+    """A log to read: a file's path, or a name and a `content`, such as that of standard input.
+
+    `modified_ns` is the Unix time of the content in nanoseconds, if it is known.
+    """
 
     name: str
     content: bytes | None = None
+    modified_ns: int | None = None
 
 
 def source_of(argument: str) -> Source:
@@ -33,43 +37,45 @@ def source_of(argument: str) -> Source:
     return _standard_input() if argument == _STANDARD_INPUT else Source(argument)
 
 
-def find_sources(arguments: Iterable[str]) -> Iterator[Source | IoncastError]:
+def find_sources(
+    arguments: Iterable[str], suffixes: tuple[str, ...] = SUFFIXES
+) -> Iterator[Source | IoncastError]:
     """List the logs of arguments in their order, each log or the error in its place.
 
-    An argument is a file; a folder, for all logs in it and below; a pattern such as
-    `2026/**/*.darshan`, if no file has this very name; or `-` for standard input.
+    An argument is a file; a folder, for all files with one of `suffixes` in it and below; a pattern
+    such as `2026/**/*.darshan`, if no file has this very name; or `-` for standard input.
     """
     for argument in arguments:
         try:
             if _is_folder(argument):
-                yield from logs_below(argument)
+                yield from logs_below(argument, suffixes)
             elif _WILDCARD.search(argument) and not os.path.lexists(argument):
-                yield from _matching(argument)
+                yield from _matching(argument, suffixes)
             else:
                 yield source_of(argument)
         except IoncastError as error:
             yield error
 
 
-def logs_below(folder: str) -> Iterator[Source | InputError]:
+def logs_below(folder: str, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Source | InputError]:
     """List the logs in a folder and below, sorted by name; an error in place of unreadable folders.
 
-    Hidden files and files with other suffixes than `SUFFIXES` do not count. Links to folders are
+    Hidden files and files with other suffixes do not count. Links to folders are
     followed, but each folder counts once, so a loop of links ends. Without any log, an InputError
     is raised.
     """
     nothing_yet = True
-    for found in _below(folder):
+    for found in _below(folder, suffixes):
         nothing_yet = False
         yield found
     if nothing_yet:
         raise InputError(
-            f"this folder has no Darshan logs ({', '.join(f'*{each}' for each in SUFFIXES)})",
+            f"this folder has no Darshan logs ({', '.join(f'*{each}' for each in suffixes)})",
             where=folder,
         )
 
 
-def _below(folder: str) -> Iterator[Source | InputError]:
+def _below(folder: str, suffixes: tuple[str, ...]) -> Iterator[Source | InputError]:
     seen = set()
     waiting = [(folder, True)]
     while waiting:
@@ -93,11 +99,11 @@ def _below(folder: str) -> Iterator[Source | InputError]:
             below = entry.is_dir(follow_symlinks=False) or (
                 entry.is_symlink() and _is_folder(entry.path)
             )
-            if below or entry.name.endswith(SUFFIXES):
+            if below or entry.name.endswith(suffixes):
                 waiting.append((entry.path, below))
 
 
-def _matching(pattern: str) -> Iterator[Source | InputError]:
+def _matching(pattern: str, suffixes: tuple[str, ...]) -> Iterator[Source | InputError]:
     """List the logs that a pattern matches, each once; a folder stands for the logs below it."""
     names_hidden = _is_hidden(Path(pattern))
     found: list[Source | InputError] = []
@@ -109,7 +115,7 @@ def _matching(pattern: str) -> Iterator[Source | InputError]:
         if _is_hidden(match) and not names_hidden:
             continue
         if _is_folder(str(match)):
-            found += _below(str(match))
+            found += _below(str(match), suffixes)
         else:
             found.append(Source(str(match)))
     if not found:
