@@ -60,7 +60,7 @@ $(VENV)/installed: $(VENV)/bin/python setup.cfg
 	touch $@
 
 $(VENV)/installed-for-tests: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --editable ".[test,spark]"
 	touch $@
 
 clean:

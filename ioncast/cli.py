@@ -33,6 +33,14 @@ COMMANDS = {
         "Draw which ranks read and wrote when: MPI-IO above POSIX.",
     ),
     "sql": ("ioncast.sql_command:sql", "Ask about the facts of Darshan logs in SQL."),
+    "ingest": (
+        "ioncast.ingest_command:ingest",
+        "Put the facts of Darshan logs into a store, on all cores or with Spark.",
+    ),
+    "store": (
+        "ioncast.store_command:store",
+        "Look at a store of logs' facts, and remove logs from it.",
+    ),
     "match": (
         "predictor.commands:match",
         "Print the IOR run that does the same I/O as each phase, ready to paste.",

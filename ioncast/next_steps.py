@@ -17,6 +17,9 @@ NEXT_STEPS: dict[str, str | None] = {
     " tells how many I/O nodes the application needs",
     "timeline": "`ioncast check LOG` tells which of it is slow, and why",
     "sql": "`ioncast sql --list` lists the queries; `ioncast check LOG` tells why a run is slow",
+    "ingest": "`ioncast sql STORE --list` lists what it can be asked",
+    "store info": "`ioncast sql STORE --list` lists what it can be asked",
+    "store remove": "`ioncast store info STORE` shows what is left",
     "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"
     " their results",
     "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",

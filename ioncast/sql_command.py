@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from typing import Any
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +20,11 @@ from ioncast_base.wording import in_digits
 from summario.phases.streamed import stream_csv
 from summario.reading.sources import find_sources
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ioncast.warehouse.engine import Ask
+
 
 @click.command(
     epilog="""\b
@@ -24,19 +32,31 @@ Examples:
   ioncast sql --list
   ioncast sql /logs/2026/11 programs limit=5
   ioncast sql app.darshan file path=%.h5
+  ioncast sql /srv/ioncast-store users limit=10 --format parquet > users.parquet
   ioncast sql app.darshan --text 'select api, sum(reads) as reads from files group by api'
 """
 )
-@click.argument("words", metavar="LOG... QUERY [NAME=VALUE]...", nargs=-1)
+@click.argument("words", metavar="STORE|LOG... QUERY [NAME=VALUE]...", nargs=-1)
 @click.option("--list", "shows_list", is_flag=True, help="List the named queries, and exit.")
 @click.option("--text", metavar="SQL", help="Ask this instead of a named query.")
-@formats("table", "csv", "json", help_text="Print a table for people, CSV or JSON.")
-def sql(words: tuple[str, ...], shows_list: bool, text: str | None, output_format: str) -> None:
+@click.option("--spark", "master", metavar="MASTER", help="Let Spark answer, such as local[4].")
+@formats(
+    *("table", "csv", "json", "parquet"),
+    help_text="Print a table for people, CSV, JSON or Parquet.",
+)
+def sql(
+    words: tuple[str, ...],
+    shows_list: bool,
+    text: str | None,
+    master: str | None,
+    output_format: str,
+) -> None:
     """Ask about the facts of Darshan logs in SQL.
 
-    LOG is a file, a folder or a quoted pattern. QUERY is the name of a query, and NAME=VALUE sets a
-    parameter of it, :NAME in its text. The tables are jobs, files, file_servers, phases,
-    request_sizes, requests, findings and failed; docs/insights.md describes them.
+    `ioncast ingest` fills a STORE. LOG is a file, a folder or a quoted pattern. QUERY is the name
+    of a query, and NAME=VALUE sets a parameter of it, :NAME in its text. The tables are jobs,
+    files, file_servers, phases, request_sizes, requests, findings, failed and copies;
+    docs/insights.md describes them.
 
     A log that cannot be read is a row of the table failed, and a line on standard error; then the
     exit code is 2, but the others are asked.
@@ -44,23 +64,50 @@ def sql(words: tuple[str, ...], shows_list: bool, text: str | None, output_forma
     if shows_list:
         click.echo(_list())
         return
+    if output_format == "parquet" and sys.stdout.isatty():
+        raise InputError("Parquet is not for a terminal", remedy="send it to a file: > FILE")
     logs, query, given = _parted(words, text)
     values = query.values(given)
     try:
-        from ioncast.warehouse.engine import answer  # noqa: PLC0415
-        from ioncast.warehouse.rows import tables_of  # noqa: PLC0415
+        from ioncast.warehouse.views import is_store  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
             f"SQL needs {error.name}", remedy="pip install 'ioncast[warehouse]'"
         ) from error
-    tables = tables_of(find_sources(logs))
-    failed = tables["failed"].to_pylist()
-    for each in failed:
-        complain(f"{visible(str(each['path']))}: {each['reason']}")
-    found = answer(tables, query, values)
-    _print(found.column_names, found.to_pylist(), output_format)
+    store = Path(logs[0]).absolute() if len(logs) == 1 and is_store(logs[0]) else None
+    if master is not None and store is None:
+        raise InputError("Spark asks a store", where="--spark", remedy="`ioncast ingest` makes one")
+    failed: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        if store is None:
+            tables = _tables(logs)
+            failed = tables["failed"].to_pylist()
+        ask = _asking(stack, store or tables, master)
+        answer = ask(query, values)
+    _print(answer, output_format)
     if failed:
         sys.exit(2)
+
+
+def _tables(logs: list[str]) -> dict[str, pa.Table]:
+    """Read logs, and complain of those that cannot be read."""
+    from ioncast.warehouse.copies import unique_tables_of  # noqa: PLC0415
+
+    tables = unique_tables_of(find_sources(logs))
+    for each in tables["failed"].to_pylist():
+        complain(f"{visible(str(each['path']))}: {each['reason']}")
+    return tables
+
+
+def _asking(stack: ExitStack, data: Path | dict[str, pa.Table], master: str | None) -> Ask:
+    if master is not None and isinstance(data, Path):
+        from ioncast.warehouse.spark import asking_spark, spark_session  # noqa: PLC0415
+
+        session = stack.enter_context(spark_session(master))
+        return stack.enter_context(asking_spark(session, data))
+    from ioncast.warehouse.engine import asking  # noqa: PLC0415
+
+    return stack.enter_context(asking(data))
 
 
 def _parted(words: tuple[str, ...], text: str | None) -> tuple[list[str], Query, dict[str, str]]:
@@ -74,7 +121,10 @@ def _parted(words: tuple[str, ...], text: str | None) -> tuple[list[str], Query,
     if query is None and plain:
         query = query_of(plain.pop())
     if query is None or not plain:
-        raise InputError("a log and a query are needed", remedy="say LOG QUERY; --list lists them")
+        raise InputError(
+            "a store or a log, and a query are needed",
+            remedy="say STORE QUERY; --list lists the queries",
+        )
     return plain, query, given
 
 
@@ -92,7 +142,15 @@ def _list() -> str:
     return text_table(rows)
 
 
-def _print(names: list[str], rows: list[dict[str, Any]], output_format: str) -> None:
+def _print(answer: pa.Table, output_format: str) -> None:
+    if output_format == "parquet":
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        content = io.BytesIO()
+        pq.write_table(answer, content)
+        click.echo(content.getvalue(), nl=False)
+        return
+    names, rows = answer.column_names, answer.to_pylist()
     if output_format == "json":
         click.echo(json.dumps(rows, indent=2))
     elif output_format == "csv":

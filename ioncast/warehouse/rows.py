@@ -55,7 +55,10 @@ Columns = Mapping[str, Any]
 
 
 def tables_of(
-    sources: Iterable[Source | IoncastError], *, system: str | None = None
+    sources: Iterable[Source | IoncastError],
+    *,
+    system: str | None = None,
+    requests: bool = True,
 ) -> dict[str, pa.Table]:
     """Read logs into tables; a log that cannot be read is a row of `failed`.
 
@@ -65,23 +68,30 @@ def tables_of(
         The logs, or the errors in their places, as `find_sources` lists them.
     system : str, optional
         The system of all these logs.
+    requests : bool
+        Whether the table `requests` is filled.
     """
     parts: dict[str, list[pa.Table]] = {
         name: [schema.empty_table()] for name, schema in SCHEMAS.items()
     }
     for source in sources:
-        for name, table in _tables_or_failure(source, system).items():
+        for name, table in _tables_or_failure(source, system, requests).items():
             parts[name].append(table)
     return {name: pa.concat_tables(of_table) for name, of_table in parts.items()}
 
 
-def _tables_or_failure(source: Source | IoncastError, system: str | None) -> dict[str, pa.Table]:
+def _tables_or_failure(
+    source: Source | IoncastError, system: str | None, requests: bool
+) -> dict[str, pa.Table]:
     if isinstance(source, IoncastError):
-        about = {"path": source.where, "system": system, "reason": source.what}
+        about: dict[str, Any] = {"path": source.where, "system": system, "reason": source.what}
+        about |= {"extractor": EXTRACTOR}
         return {"failed": _table("failed", {name: [value] for name, value in about.items()})}
-    about = {"path": source.name, "system": system, **_file_facts(source)}
+    about = {"path": source.name, "system": system, "extractor": EXTRACTOR, **_file_facts(source)}
     try:
-        return {name: _table(name, columns) for name, columns in _rows(source, about).items()}
+        return {
+            name: _table(name, columns) for name, columns in _rows(source, about, requests).items()
+        }
     except IoncastError as error:
         about["reason"] = error.what
     except (OSError, OverflowError, pa.ArrowException) as error:
@@ -92,7 +102,7 @@ def _tables_or_failure(source: Source | IoncastError, system: str | None) -> dic
 def _file_facts(source: Source) -> dict[str, Any]:
     """The size and the time of a log's file, null for standard input."""
     if source.content is not None:
-        return {"size_bytes": len(source.content), "modified_ns": None}
+        return {"size_bytes": len(source.content), "modified_ns": source.modified_ns}
     try:
         status = Path(source.name).stat()
     except OSError:
@@ -100,7 +110,7 @@ def _file_facts(source: Source) -> dict[str, Any]:
     return {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
 
 
-def _rows(source: Source, about: Mapping[str, Any]) -> dict[str, Columns]:
+def _rows(source: Source, about: Mapping[str, Any], requests: bool) -> dict[str, Columns]:
     """Make the rows of all tables from one log."""
     run = run_of([read_source(source, WAREHOUSE_MODULES)])
     facts = facts_of(run)
@@ -108,14 +118,15 @@ def _rows(source: Source, about: Mapping[str, Any]) -> dict[str, Columns]:
     phases = extract_run(run).phases
     log = _sha256(source)
     rows: dict[str, Columns] = {
-        "jobs": _job(facts, phases, about),
+        "jobs": _job(facts, phases, {**about, "has_requests": requests}),
         "files": _files(case),
         "phases": _phases(phases),
         "request_sizes": _request_sizes(facts),
         "findings": _findings(run_checks(case)),
     }
     if facts.trace is not None:
-        rows["requests"] = _requests(facts.trace)
+        if requests:
+            rows["requests"] = _requests(facts.trace)
         rows["file_servers"] = _file_servers(facts, facts.trace)
     return {name: {"log": [log] * _length(columns), **columns} for name, columns in rows.items()}
 
@@ -181,8 +192,7 @@ def _job(facts: Facts, phases: Sequence[Phase], about: Mapping[str, Any]) -> Col
         "files": len(facts.files),
         "uses_mpiio": mpiio is not None and len(mpiio) > 0,
         "uses_collective": mpiio is not None and _has_collective(mpiio),
-        "has_requests": facts.trace is not None,
-        "extractor": EXTRACTOR,
+        "has_requests": bool(about["has_requests"]) and facts.trace is not None,
     }
     return {name: [value] for name, value in row.items()}
 

@@ -48,7 +48,9 @@ _COLUMNS = {
         sentence:s
     """,
     # A file that cannot be read.
-    "failed": "path:s system:s size_bytes:i modified_ns:i reason:s",
+    "failed": "path:s system:s size_bytes:i modified_ns:i reason:s extractor:i",
+    # Another file with the content of a log.
+    "copies": "log:s path:s system:s size_bytes:i modified_ns:i",
 }
 SCHEMAS: dict[str, pa.Schema] = {
     table: pa.schema(

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,10 @@ def _lua() -> str:
     return f"{', '.join(without_socket)} with lua-socket missing" if without_socket else ""
 
 
+def _spark() -> str:
+    return _programs("java") or ("" if find_spec("pyspark") else "pyspark missing")
+
+
 def postgresql_programs() -> Path | None:
     """Find the folder of the newest installed PostgreSQL server."""
     folders = [path for path in _POSTGRESQL.glob("*/bin") if (path / "initdb").exists()]
@@ -91,11 +96,21 @@ SERVICES = {
     "slurm": Service(
         "Slurm and MariaDB, started by root", lambda: _programs(*_SLURM, *_ACCOUNTING) or _root()
     ),
+    "spark": Service("Spark and Java", _spark),
     "tools": Service("curl and ShellCheck", lambda: _programs("curl", "shellcheck")),
 }
 # Fixtures with the name of their service.
 FIXTURES = {"browser", "fio", "postgresql"}
-_LONGEST_FIRST = ("platform", "browser", "fio", "slurm", "serving", "both_databases", "slow")
+_LONGEST_FIRST = (
+    "platform",
+    "browser",
+    "fio",
+    "slurm",
+    "spark",
+    "serving",
+    "both_databases",
+    "slow",
+)
 problem = cache(lambda name: SERVICES[name].problem())
 _marked: frozenset[str] = frozenset()
 

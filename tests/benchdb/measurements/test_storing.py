@@ -178,7 +178,7 @@ def test_the_curve_of_a_configuration_is_looked_up_by_an_index(database: Engine)
         plan = " ".join(
             str(row)
             for row in connection.exec_driver_sql(
-                f"{explain} SELECT io_nodes, bandwidth_mib_s FROM measurements"  # noqa: S608
+                f"{explain} SELECT io_nodes, bandwidth_mib_s FROM measurements"
                 " WHERE system_id = 1 AND configuration_id = 1"
             )
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ioncast.warehouse.engine import answer
+from ioncast.warehouse.engine import asking
 from ioncast.warehouse.queries import in_duckdb, queries, text_query
 from ioncast.warehouse.rows import tables_of
 from summario.reading.sources import find_sources
@@ -46,7 +46,10 @@ def test_every_query_is_answered_for_no_log_one_log_and_many(
     values = query.values(
         {each.name: NEEDED[each.name] for each in query.parameters if each.usual is None}
     )
-    names = {tuple(answer(tables, query, values).column_names) for tables in of_logs}
+    names = set()
+    for tables in of_logs:
+        with asking(tables) as ask:
+            names.add(tuple(ask(query, values).column_names))
     assert len(names) == 1
 
 
@@ -106,14 +109,14 @@ def test_only_parameters_are_replaced() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("programs",), "a log and a query are needed"),
+        (("programs",), "a store or a log, and a query are needed"),
         (("LOG", "program"), "there is no query 'program'"),
         (("LOG", "programs", "most=3"), "the query programs has no parameter 'most'"),
         (("LOG", "programs", "limit=many"), "limit: 'many' is no integer"),
         (("LOG", "rank"), "the query rank needs rank"),
         (("LOG", "--text", "select 1 from nothing"), "the query fails: "),
         (("LOG", "--text", "select * from read_csv('/etc/passwd')"), "the query fails: "),
-        (("LOG", "--text", "copy jobs to '/tmp/jobs.csv'"), "the query fails: "),
+        (("LOG", "--text", "copy jobs to '/tmp/jobs.csv'"), "a query is one select"),
         (("LOG", "--text", "select :a"), "the query text needs a"),
     ],
 )

@@ -116,7 +116,7 @@ def stored(service: Service, *folders: Path) -> Stored:
     with transaction(service.database) as connection:
         names = inspect(connection).get_table_names()
         tables = {
-            name: sorted(map(repr, connection.execute(text(f"SELECT * FROM {name}"))))  # noqa: S608
+            name: sorted(map(repr, connection.execute(text(f"SELECT * FROM {name}"))))
             for name in names
         }
     files = {

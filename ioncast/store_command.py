@@ -1,0 +1,103 @@
+"""`ioncast store`: look at a store, and remove logs from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ioncast_base.command_options import CommandGroup, WholeNumber, formats
+from ioncast_base.errors import InputError
+from ioncast_base.text_tables import text_table
+from ioncast_base.wording import counted, size
+
+if TYPE_CHECKING:
+    from ioncast.warehouse.upkeep import Removal
+
+_STORE = click.argument("path", metavar="STORE")
+
+
+@click.group(
+    cls=CommandGroup,
+    epilog="""\b
+Examples:
+  ioncast store info /srv/ioncast-store
+  ioncast store remove /srv/ioncast-store --before 2024-01 --yes
+""",
+)
+def store() -> None:
+    """Look at a store of logs' facts, and remove logs from it."""
+
+
+@store.command(
+    epilog="""\b
+Examples:
+  ioncast store info /srv/ioncast-store
+  ioncast store info store --format json
+"""
+)
+@_STORE
+@formats("table", "json", help_text="Print a table for people or JSON for programs.")
+def info(path: str, output_format: str) -> None:
+    """Print what a store has, by system: logs, months, users, bytes, copies and failures."""
+    from ioncast.warehouse.upkeep import info_of  # noqa: PLC0415
+
+    found = info_of(_checked(path))
+    if output_format == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+    systems = [{**each, "moved_bytes": size(each["moved_bytes"])} for each in found["systems"]]
+    click.echo(text_table(systems))
+    click.echo(
+        f"\n{counted(found['bundles'], 'bundle')} of {size(found['stored_bytes'])};"
+        f" {counted(found['failed'], 'file')} cannot be read, {found['copies']:,} are copies of a"
+        f" log, and {found['twice']:,} stored again in another bundle"
+    )
+
+
+@store.command(
+    epilog="""\b
+Examples:
+  ioncast store remove store --before 2024-01
+  ioncast store remove store --user 1004 --yes
+"""
+)
+@_STORE
+@click.option("--before", metavar="YYYY-MM", help="Remove the logs of earlier months (UTC).")
+@click.option("--user", type=WholeNumber(0), help="Remove the logs of the user with this id.")
+@click.option("--yes", is_flag=True, help="Remove; without it only show the number.")
+def remove(path: str, before: str | None, user: int | None, yes: bool) -> None:
+    """Remove logs from a store; their bundles are written again without them.
+
+    The logs' files stay: an ingest of their folder would store them again.
+    """
+    from ioncast.warehouse.upkeep import removal_of, remove_logs  # noqa: PLC0415
+
+    if (before is None) == (user is None):
+        raise InputError("give either --before or --user")
+    found = removal_of(_checked(path), before=before, user=user)
+    if not yes:
+        click.echo(f"would remove {_numbers(found)}")
+        click.echo("ioncast: nothing was removed; add --yes to remove them", err=True)
+        return
+    remove_logs(found)
+    click.echo(f"removed {_numbers(found)}")
+
+
+def _checked(path: str) -> Path:
+    try:
+        from ioncast.warehouse.views import is_store  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(
+            f"a store needs {error.name}", remedy="pip install 'ioncast[warehouse]'"
+        ) from error
+    if not is_store(path):
+        raise InputError("this folder is no store", where=path, remedy="`ioncast ingest` makes one")
+    return Path(path).absolute()
+
+
+def _numbers(removal: Removal) -> str:
+    logs = len(frozenset[str]().union(*removal.logs.values()))
+    return f"{counted(logs, 'log')} of {counted(len(removal.logs), 'bundle')}"
