@@ -15,29 +15,65 @@ from ioncast_base.wording import alike_first, listed
 _FOLDER = Path(__file__).parent / "queries"
 _TITLE = re.compile(r"-- title: (.+)")
 _PARAMETER = re.compile(
-    r"-- (?P<name>[a-z_]+): (?P<kind>integer|number|text)(?: = (?P<usual>[^;]+))?; (?P<meaning>.+)"
+    r"-- (?P<name>[a-z_]+): (?P<kind>[a-z]+(?:\|[a-z]+)*)(?P<range> range)?"
+    r"(?: = (?P<usual>[^;]+))?; (?P<meaning>.+)"
 )
 # Texts, names and comments of SQL, and casts, in which a colon begins no parameter.
 _USED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|::|:([a-z_]+)")
-_KINDS = {"integer": int, "number": float, "text": str}
+# Stands for no value: such a parameter, or both ends of a range, are null.
+_OPEN = "-"
+_ENDS = {"integer": r"-?\d+", "number": r"-?[\d.]+", "month": r"\d{4}-\d\d"}
+_NOUNS = {"integer": "a whole number", "number": "a number", "month": "a month such as 2026-01"}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a query: `kind` is integer, number or text; without `usual` it is needed."""
+    """A parameter of a query; without `usual` it is needed.
+
+    `kind` is integer, number, text, month, or the words to choose from, with | between them. A
+    parameter that is usually "-" may be null. A range sets NAME_from and NAME_to.
+    """
 
     name: str
     kind: str
+    is_range: bool
     usual: str | None
     meaning: str
 
-    def value(self, text: str) -> Any:
-        """Read a value that somebody gave."""
+    def values(self, text: str) -> dict[str, Any]:
+        """Read what somebody gave into values by name; InputError if it is of another kind."""
+        is_open = text == self.usual == _OPEN
+        if not self.is_range:
+            return {self.name: None if is_open else self._value(text)}
+        low, high = (None, None) if is_open else self._ends(text)
+        return {f"{self.name}_from": low, f"{self.name}_to": high}
+
+    def _value(self, text: str) -> Any:
         try:
-            return _KINDS[self.kind](text)
+            if self.kind in ("integer", "number"):
+                return int(text) if self.kind == "integer" else float(text)
         except ValueError as error:
-            what = f"{self.name}: {visible(text)!r} is no {self.kind}"
-            raise InputError(what, remedy=self.meaning) from error
+            raise self._error(text) from error
+        is_month = self.kind == "month" and re.fullmatch(_ENDS["month"], text, re.ASCII)
+        if is_month or self.kind == "text" or text in self.kind.split("|"):
+            return text
+        raise self._error(text)
+
+    def _ends(self, text: str) -> tuple[Any, Any]:
+        end = _ENDS[self.kind]
+        found = re.fullmatch(f"({end})(?:-({end}))?", text, re.ASCII)
+        if not found:
+            raise self._error(text)
+        low, high = self._value(found[1]), self._value(found[2] or found[1])
+        if low > high:
+            raise InputError(f"{self.name}: {text} ends before it begins", remedy=self.meaning)
+        return low, high
+
+    def _error(self, text: str) -> InputError:
+        noun = _NOUNS.get(self.kind) or f"one of {listed(self.kind.split('|'))}"
+        of_range = ", or two with - between them" if self.is_range else ""
+        what = f"{self.name}: {visible(text)!r} is not {noun}{of_range}"
+        return InputError(what, remedy=self.meaning)
 
 
 @dataclass(frozen=True)
@@ -63,13 +99,13 @@ class Query:
                 what = f"the query {self.name} has no parameter {visible(name)!r}"
                 remedy = f"it has {listed(list(known))}" if known else "it has none"
                 raise InputError(what, remedy=remedy)
-        values = {}
+        values: dict[str, Any] = {}
         for name, parameter in known.items():
             text = given.get(name, parameter.usual)
             if text is None:
                 what = f"the query {self.name} needs {name}"
                 raise InputError(what, remedy=f"say {name}=VALUE: {parameter.meaning}")
-            values[name] = parameter.value(text)
+            values |= parameter.values(text)
         return values
 
 
@@ -92,7 +128,10 @@ def query_of(name: str) -> Query:
 def text_query(text: str) -> Query:
     """Make a query of a text that its user wrote; its parameters are texts."""
     names = dict.fromkeys(found[1] for found in _USED.finditer(text) if found[1])
-    return Query("text", "", text, tuple(Parameter(name, "text", None, "a text") for name in names))
+    parameters = (
+        Parameter(name, "text", is_range=False, usual=None, meaning="a text") for name in names
+    )
+    return Query("text", "", text, tuple(parameters))
 
 
 def in_duckdb(text: str) -> str:
@@ -107,5 +146,9 @@ def _read(path: Path) -> Query:
     found = [_PARAMETER.fullmatch(line) for line in lines[1:]]
     assert title is not None  # noqa: S101
     assert all(found)  # noqa: S101
-    parameters = tuple(Parameter(**each.groupdict()) for each in found if each)
+    parameters = tuple(
+        Parameter(each["name"], each["kind"], bool(each["range"]), each["usual"], each["meaning"])
+        for each in found
+        if each
+    )
     return Query(path.stem, title[1], text, parameters)

@@ -1,8 +1,16 @@
 -- title: Sizes of files by file system: the highest offset that was used, plus 1
+-- system: text = -; only jobs of this system
+-- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
 select file_system, count(*) as files, avg(cast(size_bytes as double)) as mean,
     percentile_cont(0.5) within group (order by size_bytes) as median, max(size_bytes) as largest
 from (select log, file, file_system, max(size_bytes) as size_bytes from files
+    where log in (
+        select log from jobs
+        where (:system is null or system = :system)
+            and (:month_from is null or month >= :month_from)
+            and (:month_to is null or month <= :month_to)
+    )
     group by log, file, file_system) as each_file
 where size_bytes is not null
 group by file_system
-order by count(*) desc, file_system nulls last
+order by files desc nulls last, file_system nulls last

@@ -6,5 +6,5 @@ select job_id, rank, api, operation, files.path, offset_bytes, length_bytes, sta
 from (select log, job_id from jobs) as jobs join requests using (log)
     left join (select distinct log, file, path from files) as files using (log, file)
 where start_seconds <= :seconds and end_seconds >= :seconds
-order by job_id nulls last, start_seconds, rank, requests.id
+order by job_id nulls last, start_seconds nulls last, rank nulls last, id nulls last
 limit :limit

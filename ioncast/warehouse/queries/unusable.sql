@@ -1,7 +1,24 @@
--- title: Logs that cannot be used, by reason, and partial ones
-select reason, count(*) as logs from failed group by reason
+-- title: Unusable logs by reason; unreadable ones belong to no month
+-- system: text = -; only logs of this system
+-- month: month range = -; only logs of jobs that started in these months (UTC), or in one
+select reason, count(*) as logs
+from failed
+where (:system is null or system = :system) and :month_from is null and :month_to is null
+group by reason
 union all
-select 'partial: Darshan ran out of memory', count(*) from jobs where partial having count(*) > 0
-union all
-select 'no I/O', count(*) from jobs where read_bytes + written_bytes = 0 having count(*) > 0
-order by 2 desc, 1 nulls last
+select reason, count(*) as logs
+from (select 'partial: Darshan ran out of memory' as reason
+    from jobs
+    where (:system is null or system = :system)
+        and (:month_from is null or month >= :month_from)
+        and (:month_to is null or month <= :month_to)
+        and partial
+    union all
+    select case when files = 0 then 'empty: no files' else 'no I/O: files, but no bytes' end
+    from jobs
+    where (:system is null or system = :system)
+        and (:month_from is null or month >= :month_from)
+        and (:month_to is null or month <= :month_to)
+        and read_bytes + written_bytes = 0) as each_log
+group by reason
+order by logs desc nulls last, reason nulls last

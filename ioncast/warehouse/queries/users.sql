@@ -1,9 +1,21 @@
--- title: Users with most time in I/O
+-- title: Users with most time in I/O, or most of other things
+-- system: text = -; only jobs of this system
+-- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
+-- by: io|metadata|bytes|jobs = io; the order, and the amount of which `share` is a share
 -- limit: integer = 20; the most rows
-select user_id, count(*) as jobs, count(distinct program) as programs,
-    sum(cast(read_bytes + written_bytes as double)) as bytes,
-    sum(io_seconds) as io_seconds, sum(metadata_seconds) as metadata_seconds
-from jobs
-group by user_id
-order by sum(io_seconds + metadata_seconds) desc nulls last, user_id nulls last
+select user_id, jobs, programs, total_bytes as bytes, total_io_seconds as io_seconds,
+    total_metadata_seconds as metadata_seconds, io_share,
+    amount / nullif(sum(amount) over (), 0) as share
+from (select *, case :by when 'bytes' then total_bytes when 'metadata' then total_metadata_seconds
+        when 'jobs' then cast(jobs as double) else total_io_seconds end as amount
+    from (select user_id, count(*) as jobs, count(distinct program) as programs,
+            sum(cast(read_bytes + written_bytes as double)) as total_bytes,
+            sum(io_seconds) as total_io_seconds, sum(metadata_seconds) as total_metadata_seconds,
+            sum(io_seconds) / nullif(sum(processes * run_seconds), 0) as io_share
+        from jobs
+        where (:system is null or system = :system)
+            and (:month_from is null or month >= :month_from)
+            and (:month_to is null or month <= :month_to)
+        group by user_id) as each_user) as with_amount
+order by amount desc nulls last, user_id nulls last
 limit :limit

@@ -5,20 +5,26 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from experiments.applications.darshan_writer import Record, write_log
 from ioncast.warehouse.engine import asking
-from ioncast.warehouse.queries import in_duckdb, queries, text_query
+from ioncast.warehouse.queries import Parameter, in_duckdb, queries, query_of, text_query
 from ioncast.warehouse.rows import tables_of
+from ioncast_base.errors import InputError
 from summario.reading.sources import find_sources
 from tests.ioncast.warehouse.test_rows import planted, rows_of
 from tests.support.command import run_ioncast
 
 # Values of the parameters that have no usual one.
-NEEDED = {"path": "%", "rank": "0", "seconds": "1"}
+NEEDED = {"path": "%", "rank": "0", "seconds": "1", "server": "0"}
+# Seconds since 1970 of the first second of a month in UTC, as `date -u -d 2026-01-01 +%s` says.
+JANUARY, MARCH = 1767225600, 1772323200
 
 
 def asked(*words: str | Path) -> list[dict[str, Any]]:
@@ -107,13 +113,138 @@ def test_only_parameters_are_replaced() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "text", "low", "high"),
+    [
+        ("month", "2026-01-2026-03", "2026-01", "2026-03"),
+        ("month", "2026-01", "2026-01", "2026-01"),
+        ("month", "-", None, None),
+        ("integer", "3-17", 3, 17),
+        ("integer", "-1", -1, -1),
+        ("integer", "-3--1", -3, -1),
+        ("number", "0.5-2", 0.5, 2.0),
+    ],
+)
+def test_a_range_is_two_values_one_or_neither(kind: str, text: str, low: Any, high: Any) -> None:
+    parameter = Parameter("of", kind, is_range=True, usual="-", meaning="")
+    assert parameter.values(text) == {"of_from": low, "of_to": high}
+
+
+def test_a_range_that_is_needed_cannot_be_open() -> None:
+    with pytest.raises(InputError):
+        Parameter("of", "month", is_range=True, usual=None, meaning="").values("-")
+
+
+@pytest.mark.parametrize("query", queries(), ids=lambda query: query.name)
+def test_all_engines_order_rows_alike(query: Any) -> None:
+    text = re.sub(r"within group \(order by \w+\)", "", query.text)
+    for keys in re.findall(r"order by (.*?)(?:\)|\nlimit|$)", text, re.DOTALL):
+        for key in keys.split(","):
+            assert key.strip().endswith("nulls last"), key
+
+
+@pytest.fixture(scope="module")
+def of_two_systems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
+    """Three jobs of two systems and two months, each with a file of its own size, and no log."""
+    folder = tmp_path_factory.mktemp("systems")
+    parts = []
+    for number, (system, start) in enumerate((("a", JANUARY), ("a", MARCH - 1), ("b", MARCH))):
+        moved = 1000 * (number + 1)
+        counters = {"POSIX_WRITES": 1, "POSIX_BYTES_WRITTEN": moved, "POSIX_SIZE_WRITE_1K_10K": 1}
+        counters["POSIX_MAX_BYTE_WRITTEN"] = moved - 1
+        log = write_log(
+            folder / f"{number}.darshan",
+            nprocs=2,
+            uid=number,
+            start=(start, 0),
+            end=(start + 10, 0),
+            records=[Record("POSIX", f"/data/{number}", 0, counters, {"POSIX_F_WRITE_TIME": 1.0})],
+        )
+        parts.append(tables_of(find_sources([str(log)]), system=system))
+    bad = folder / "bad.darshan"
+    bad.write_bytes(b"no log")
+    parts.append(tables_of(find_sources([str(bad)]), system="a"))
+    return {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
+
+
+def answers(tables: dict[str, pa.Table], name: str, **given: str) -> list[dict[str, Any]]:
+    query = query_of(name)
+    with asking(tables) as ask:
+        rows: list[dict[str, Any]] = ask(query, query.values(given)).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("given", "jobs"),
+    [
+        ({}, {0, 1, 2}),
+        ({"system": "a"}, {0, 1}),
+        ({"month": "2026-02"}, {1}),
+        ({"month": "2026-02-2026-03"}, {1, 2}),
+        ({"month": "2026-01-2026-02", "system": "b"}, set()),
+    ],
+)
+def test_queries_count_the_jobs_of_a_system_and_of_months(
+    of_two_systems: dict[str, pa.Table], given: dict[str, str], jobs: set[int]
+) -> None:
+    moved = sum(1000 * (job + 1) for job in jobs)
+    for name in ("users", "programs", "by-month"):
+        assert sum(row["jobs"] for row in answers(of_two_systems, name, **given)) == len(jobs), name
+    assert {row["user_id"] for row in answers(of_two_systems, "users", **given)} == jobs
+    for name in ("mpiio", "io-share", "files-per-job"):
+        assert answers(of_two_systems, name, **given)[0]["jobs"] == len(jobs), name
+    assert sum(row["files"] for row in answers(of_two_systems, "sizes", **given)) == len(jobs)
+    for name in ("reads-writes", "by-month"):
+        rows = answers(of_two_systems, name, **given)
+        assert sum(row["written_bytes"] for row in rows) == moved, name
+    bins = answers(of_two_systems, "access-sizes", **given)
+    assert sum(row["requests"] for row in bins) == len(jobs)
+    causes = answers(of_two_systems, "causes", **given)
+    assert max((row["jobs"] for row in causes), default=0) == len(jobs)
+
+
+def test_users_are_ordered_by_an_amount_and_have_their_share(
+    of_two_systems: dict[str, pa.Table],
+) -> None:
+    rows = answers(of_two_systems, "users", by="bytes", limit="2")
+    assert [(row["user_id"], row["share"]) for row in rows] == [(2, 3 / 6), (1, 2 / 6)]
+    [program] = answers(of_two_systems, "programs")
+    # Each job is a second in I/O, of 10 seconds of 2 processes.
+    assert (program["users"], program["io_share"]) == (3, 3 / 60)
+
+
+def test_a_log_that_cannot_be_read_has_a_system_and_no_month(
+    of_two_systems: dict[str, pa.Table],
+) -> None:
+    assert [row["logs"] for row in answers(of_two_systems, "unusable")] == [1]
+    assert answers(of_two_systems, "unusable", system="b") == []
+    assert answers(of_two_systems, "unusable", month="2026-01-2026-03") == []
+
+
+def test_a_server_has_the_bytes_of_each_job_and_file(shared_data: Path) -> None:
+    log = shared_data / "darshan-logs/ior_hdf5_lustre_dxt/ior_hdf5_example.darshan"
+    rows = rows_of(log)
+    [server] = {row["server"] for row in rows["file_servers"]}
+    found = asked(log, "server", f"server={server}")
+    assert {(row["job_id"], row["file_path"]) for row in found} == {
+        (rows["jobs"][0]["job_id"], "/global/cscratch1/sd/ssnyder/test123.h5")
+    }
+    assert {row["api"]: row["bytes"] for row in found} == {
+        row["api"]: row["bytes"] for row in rows["file_servers"]
+    }
+    assert asked(log, "server", f"server={server + 1}") == []
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (("programs",), "a store or a log, and a query are needed"),
         (("LOG", "program"), "there is no query 'program'"),
         (("LOG", "programs", "most=3"), "the query programs has no parameter 'most'"),
-        (("LOG", "programs", "limit=many"), "limit: 'many' is no integer"),
+        (("LOG", "programs", "limit=many"), "limit: 'many' is not a whole number"),
         (("LOG", "rank"), "the query rank needs rank"),
+        (("LOG", "users", "by=age"), "by: 'age' is not one of io, metadata, bytes and jobs"),
+        (("LOG", "users", "month=2026"), "month: '2026' is not a month such as 2026-01, or two"),
+        (("LOG", "users", "month=2026-03-2026-01"), "month: 2026-03-2026-01 ends before it beg"),
         (("LOG", "--text", "select 1 from nothing"), "the query fails: "),
         (("LOG", "--text", "select * from read_csv('/etc/passwd')"), "the query fails: "),
         (("LOG", "--text", "copy jobs to '/tmp/jobs.csv'"), "a query is one select"),
