@@ -39,6 +39,14 @@ Examples:
 @click.argument("words", metavar="STORE|LOG... QUERY [NAME=VALUE]...", nargs=-1)
 @click.option("--list", "shows_list", is_flag=True, help="List the named queries, and exit.")
 @click.option("--text", metavar="SQL", help="Ask this instead of a named query.")
+@click.option(
+    *("--queries", "folder"),
+    type=click.Path(path_type=Path),
+    envvar="IONCAST_QUERIES",
+    show_envvar=True,
+    metavar="DIR",
+    help="A folder of named queries of your own.",
+)
 @click.option("--spark", "master", metavar="MASTER", help="Let Spark answer, such as local[4].")
 @formats(
     *("table", "csv", "json", "parquet"),
@@ -48,6 +56,7 @@ def sql(
     words: tuple[str, ...],
     shows_list: bool,
     text: str | None,
+    folder: Path | None,
     master: str | None,
     output_format: str,
 ) -> None:
@@ -62,11 +71,11 @@ def sql(
     exit code is 2, but the others are asked.
     """
     if shows_list:
-        click.echo(_list())
+        click.echo(_list(folder))
         return
     if output_format == "parquet" and sys.stdout.isatty():
         raise InputError("Parquet is not for a terminal", remedy="send it to a file: > FILE")
-    logs, query, given = _parted(words, text)
+    logs, query, given = _parted(words, text, folder)
     values = query.values(given)
     try:
         from ioncast.warehouse.views import is_store  # noqa: PLC0415
@@ -110,7 +119,9 @@ def _asking(stack: ExitStack, data: Path | dict[str, pa.Table], master: str | No
     return stack.enter_context(asking(data))
 
 
-def _parted(words: tuple[str, ...], text: str | None) -> tuple[list[str], Query, dict[str, str]]:
+def _parted(
+    words: tuple[str, ...], text: str | None, folder: Path | None
+) -> tuple[list[str], Query, dict[str, str]]:
     """Divide the arguments into logs, a query, and values of parameters."""
     plain = list(words)
     given: dict[str, str] = {}
@@ -119,7 +130,7 @@ def _parted(words: tuple[str, ...], text: str | None) -> tuple[list[str], Query,
         given[name] = value
     query = None if text is None else text_query(text)
     if query is None and plain:
-        query = query_of(plain.pop())
+        query = query_of(plain.pop(), folder)
     if query is None or not plain:
         raise InputError(
             "a store or a log, and a query are needed",
@@ -128,7 +139,7 @@ def _parted(words: tuple[str, ...], text: str | None) -> tuple[list[str], Query,
     return plain, query, given
 
 
-def _list() -> str:
+def _list(folder: Path | None) -> str:
     rows = [
         {
             "query": query.name,
@@ -137,7 +148,7 @@ def _list() -> str:
                 each.name + (f"={each.usual}" if each.usual else "=…") for each in query.parameters
             ),
         }
-        for query in queries()
+        for query in queries(folder)
     ]
     return text_table(rows)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from errno import ENOTDIR
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -109,18 +111,32 @@ class Query:
         return values
 
 
-def queries() -> list[Query]:
-    """List the named queries by name."""
-    return [_read(path) for path in sorted(_FOLDER.glob("*.sql"))]
+def queries(folder: Path | None = None) -> list[Query]:
+    """List the named queries by name; those of a site's folder come in the place of ours.
+
+    Raises
+    ------
+    InputError
+        If a file of the folder cannot be read, or its first lines do not describe a query.
+    """
+    try:
+        paths = [*_FOLDER.glob("*.sql"), *(folder.glob("*.sql") if folder else ())]
+        if folder and not folder.is_dir():
+            raise NotADirectoryError(ENOTDIR, "this is not a folder", str(folder))
+        found = {path.stem: _read(path) for path in paths}
+    except (OSError, UnicodeDecodeError) as error:
+        where = getattr(error, "filename", None) or str(folder)
+        raise InputError(getattr(error, "strerror", None) or str(error), where=where) from error
+    return [found[name] for name in sorted(found)]
 
 
-def query_of(name: str) -> Query:
+def query_of(name: str, folder: Path | None = None) -> Query:
     """Find a named query; UnknownNameError with similar names for any other one."""
-    known = {query.name: query for query in queries()}
+    known = {query.name: query for query in queries(folder)}
     if name not in known:
-        similar = listed(alike_first(name, list(known))[:3])
         raise UnknownNameError(
-            f"there is no query {visible(name)!r}", remedy=f"there are {similar} and others: --list"
+            f"there is no query {visible(name)!r}",
+            remedy=f"there are {alike_first(name, known)}: --list",
         )
     return known[name]
 
@@ -141,14 +157,25 @@ def in_duckdb(text: str) -> str:
 
 def _read(path: Path) -> Query:
     text = path.read_text(encoding="utf-8")
-    lines: Sequence[str] = [line for line in text.splitlines() if line.startswith("--")]
-    title = _TITLE.fullmatch(lines[0])
-    found = [_PARAMETER.fullmatch(line) for line in lines[1:]]
-    assert title is not None  # noqa: S101
-    assert all(found)  # noqa: S101
-    parameters = tuple(
-        Parameter(each["name"], each["kind"], bool(each["range"]), each["usual"], each["meaning"])
-        for each in found
-        if each
+    first, *others = [*takewhile(lambda line: line.startswith("--"), text.splitlines())] or [""]
+    title = _TITLE.fullmatch(first)
+    if title is None:
+        raise _undescribed(path, first, "-- title: A sentence")
+    parameters = []
+    for line in others:
+        found = _PARAMETER.fullmatch(line)
+        if found is None:
+            raise _undescribed(path, line, "-- limit: integer = 20; the most rows")
+        is_range = bool(found["range"])
+        parameters.append(
+            Parameter(found["name"], found["kind"], is_range, found["usual"], found["meaning"])
+        )
+    return Query(path.stem, title[1], text, tuple(parameters))
+
+
+def _undescribed(path: Path, line: str, example: str) -> InputError:
+    return InputError(
+        f"{visible(line)!r} does not describe a query or a parameter",
+        where=str(path),
+        remedy=f"write a line such as {example!r}",
     )
-    return Query(path.stem, title[1], text, parameters)

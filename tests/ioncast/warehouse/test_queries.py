@@ -266,3 +266,33 @@ def test_a_damaged_log_is_told_and_the_others_are_asked(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "bad.darshan" in done.stderr
     assert done.stdout.split("\n")[2].endswith(" 1")
+
+
+def test_a_folder_of_a_site_adds_queries_and_replaces_some(tmp_path: Path) -> None:
+    log = planted(tmp_path)
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    text = "-- title: Jobs\n-- least: integer = 1; processes\n"
+    text += "select count(*) as jobs from jobs where processes >= :least"
+    for name in ("ours", "users"):
+        (folder / f"{name}.sql").write_text(text)
+    assert asked(log, "ours", "least=3", "--queries", folder) == [{"jobs": 0}]
+    done = run_ioncast("sql", log, "users", environment={"IONCAST_QUERIES": str(folder)})
+    assert done.stdout.split() == ["jobs", "----", "1"]
+    assert "ours" in run_ioncast("sql", "--list", "--queries", folder).stdout
+
+
+@pytest.mark.parametrize(
+    "text", ["select 1", "-- title: A\n-- limit = 20\nselect 1", "-- title:\nselect 1"]
+)
+def test_a_query_file_without_a_description_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine.sql").write_text(text)
+    done = run_ioncast("sql", "--list", "--queries", tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "mine.sql" in done.stderr
+
+
+def test_the_error_of_an_unknown_query_names_similar_ones(tmp_path: Path) -> None:
+    done = run_ioncast("sql", planted(tmp_path), "user")
+    assert "there are users" in done.stderr
+    assert "not a folder" in run_ioncast("sql", "--list", "--queries", "/nowhere").stderr
