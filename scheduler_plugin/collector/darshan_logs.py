@@ -135,11 +135,9 @@ class LogFolder:
         known_s : float
             Unix time until which all runs are known. A later log may be that of the next run.
         """
-        since_s, until_s = started_s - CLOCKS_S, min(ended_s + CLOCKS_S, known_s)
-        if after_s is not None:
-            since_s = max(since_s, _border(after_s, started_s))
-        if before_s is not None:
-            until_s = min(until_s, _border(ended_s, before_s))
+        since_s, until_s = span_of_run(
+            started_s, ended_s, after_s=after_s, before_s=before_s, known_s=known_s
+        )
         paths, is_writing = set(), False
         for folder in self._folders(since_s, until_s):
             for log in self._logs_in(folder).get(job_id, ()):
@@ -186,6 +184,26 @@ class LogFolder:
         except OSError as error:
             raise _unreadable(folder, error) from error
         return logs
+
+
+def span_of_run(
+    started_s: float,
+    ended_s: float,
+    *,
+    after_s: float | None,
+    before_s: float | None,
+    known_s: float,
+) -> tuple[float, float]:
+    """The Unix times between which the logs of a run start, see `LogFolder.logs_of`.
+
+    `after_s` is the end of the run before, `before_s` the start of the next run.
+    """
+    since_s, until_s = started_s - CLOCKS_S, min(ended_s + CLOCKS_S, known_s)
+    if after_s is not None:
+        since_s = max(since_s, _border(after_s, started_s))
+    if before_s is not None:
+        until_s = min(until_s, _border(ended_s, before_s))
+    return since_s, until_s
 
 
 def _border(ended_s: float, started_s: float) -> float:

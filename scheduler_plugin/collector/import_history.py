@@ -17,6 +17,7 @@ from scheduler_plugin.collector.job_runs import job_runs
 from scheduler_plugin.collector.log_queue import note_logs
 from scheduler_plugin.collector.sending import LogSender, counted, summary
 from scheduler_plugin.collector.state import JobRun, WatchState
+from scheduler_plugin.collector.stored_logs import StoredLogs
 from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
 from scheduler_plugin.slurm import Job, SlurmUnreachableError
 
@@ -60,7 +61,7 @@ class HistoryImport:
         self,
         state: WatchState,
         slurm: Accounting,
-        logs: LogFolder,
+        logs: LogFolder | StoredLogs,
         sender: LogSender,
         count: Counter[str],
         *,

@@ -19,6 +19,7 @@ from scheduler_plugin.collector.import_history import HistoryImport
 from scheduler_plugin.collector.sending import LogSender
 from scheduler_plugin.collector.state import copied_state, opened_state
 from scheduler_plugin.collector.steady_time import SteadyTime
+from scheduler_plugin.collector.stored_logs import StoredLogs
 from scheduler_plugin.rounds import log_to_stderr
 from scheduler_plugin.service_client import LOG_TIMEOUT_S
 from scheduler_plugin.settings import DarshanSettings, read_settings
@@ -37,6 +38,7 @@ _OLDEST_S = 365 * 86_400
 Examples:
   ioncast slurm import-history --config /etc/ioncast/watch.toml --since 2026-08-01
   ioncast slurm import-history --config watch.toml --since 2026-08-01 --until 2026-09-01 --dry-run
+  ioncast slurm import-history --config watch.toml --since 2024-01-01 --store /srv/ioncast-store
 """,
 )
 @click.option(
@@ -62,12 +64,21 @@ Examples:
     " (`darshan.wait_s`), whose jobs belong to the watch.",
 )
 @click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Take the logs that `ioncast ingest` found, wherever they are, instead of those in"
+    " Darshan's folder.",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Ask slurmdbd, and ask the service whether it accepts the token; print what would be"
     " sent, and send nothing.",
 )
-def import_history(config: str, since: datetime, until: datetime | None, dry_run: bool) -> None:
+def import_history(
+    config: str, since: datetime, until: datetime | None, store: Path | None, dry_run: bool
+) -> None:
     """Send the Darshan logs of past jobs to the service, so that decisions begin at once.
 
     The jobs come from slurmdbd. An interrupted import goes on where it was if you start it again,
@@ -78,8 +89,7 @@ def import_history(config: str, since: datetime, until: datetime | None, dry_run
     darshan = settings.needed_darshan(config)
     since_s, until_s = _span(since, until, darshan)
     log_to_stderr("ioncast.import")
-    logs = LogFolder(darshan.folder, darshan.layout)
-    logs.check()
+    logs = _logs(darshan, store, settings.system)
     location = _state_of_import(settings.watch.state)
     with (
         clients(settings, LOG_TIMEOUT_S) as (slurm, service),
@@ -101,6 +111,18 @@ def import_history(config: str, since: datetime, until: datetime | None, dry_run
         )
         is_done = _run(past, since_s, until_s)
     sys.exit(0 if is_done else 1)
+
+
+def _logs(darshan: DarshanSettings, store: Path | None, system: str) -> LogFolder | StoredLogs:
+    if store is not None:
+        stored = StoredLogs(store, system)
+        _LOG.info("the store has %d logs of system %s", stored.number, system)
+        if stored.in_tar_files:
+            _LOG.warning("%d logs in tar files are left out: unpack them", stored.in_tar_files)
+        return stored
+    logs = LogFolder(darshan.folder, darshan.layout)
+    logs.check()
+    return logs
 
 
 def _run(past: HistoryImport, since_s: int, until_s: int) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scheduler_plugin.collector.darshan_logs import LogFolder
 from scheduler_plugin.collector.state import JobRun, Kind, WatchState
+from scheduler_plugin.collector.stored_logs import StoredLogs
 
 # The service accepts more logs and, by default, more bytes.
 _MOST_LOGS = 900
@@ -15,7 +16,7 @@ MOST_BYTES = 128 << 20
 
 def note_logs(
     state: WatchState,
-    logs: LogFolder,
+    logs: LogFolder | StoredLogs,
     run: JobRun,
     *,
     known_s: float,

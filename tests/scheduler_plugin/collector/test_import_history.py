@@ -16,6 +16,7 @@ from scheduler_plugin.collector.darshan_logs import LogFolder
 from scheduler_plugin.collector.import_history import HistoryImport
 from scheduler_plugin.collector.sending import LogSender
 from scheduler_plugin.collector.state import opened_state
+from scheduler_plugin.collector.stored_logs import StoredLogs
 from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
 from tests.scheduler_plugin.collector import test_watching
@@ -45,6 +46,8 @@ class Past(test_watching.Site):
         super().__init__(served, token, folder)
         self.spans: list[tuple[int, int]] = []
         self.sent: list[str] = []
+        # Instead of those in the folder.
+        self.logs: StoredLogs | None = None
         self.before: Callable[[], None] = lambda: None
         self.after: Callable[[], None] = lambda: None
 
@@ -77,7 +80,7 @@ class Past(test_watching.Site):
             past = HistoryImport(
                 state,
                 self,
-                LogFolder(self.folder / "logs", "%Y/%-m/%-d"),
+                self.logs or LogFolder(self.folder / "logs", "%Y/%-m/%-d"),
                 sender,
                 self.count,
                 licence="ionode",
