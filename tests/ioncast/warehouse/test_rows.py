@@ -71,7 +71,7 @@ def test_a_planted_log_has_its_numbers_in_all_tables(tmp_path: Path) -> None:
     assert [files[path]["writes"] for path in ("/data/0", "/data/1")] == [300, 5]
     assert files["/data/1"]["write_seconds"] == 3.0
     assert files["/data/1"]["size_bytes"] == 5 * MIB
-    assert files["/data/0"]["shared"] is False
+    assert (files["/data/0"]["shared"], files["/data/0"]["file_system"]) == (False, "ext4")
     assert files["/data/0"]["stripe_count"] is None
     # Requests of exactly 1 MiB are in a bin of smaller ones, and not small.
     sizes = {
