@@ -41,6 +41,10 @@ COMMANDS = {
         "ioncast.store_command:store",
         "Look at a store of logs' facts, and remove logs from it.",
     ),
+    "survey": (
+        "ioncast.survey_command:survey",
+        "Describe the I/O of all jobs: users, programs, files, MPI-IO, slow runs.",
+    ),
     "match": (
         "predictor.commands:match",
         "Print the IOR run that does the same I/O as each phase, ready to paste.",

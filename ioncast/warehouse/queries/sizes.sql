@@ -1,8 +1,9 @@
 -- title: Sizes of files by file system: the highest offset that was used, plus 1
 -- system: text = -; only jobs of this system
 -- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
-select file_system, count(*) as files, avg(cast(size_bytes as double)) as mean,
-    percentile_cont(0.5) within group (order by size_bytes) as median, max(size_bytes) as largest
+select file_system, count(*) as files, avg(cast(size_bytes as double)) as mean_bytes,
+    percentile_cont(0.5) within group (order by size_bytes) as median_bytes,
+    max(size_bytes) as largest_bytes
 from (select log, file, file_system, max(size_bytes) as size_bytes from files
     where log in (
         select log from jobs

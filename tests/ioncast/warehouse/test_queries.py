@@ -88,7 +88,7 @@ def test_counts_are_those_of_all_shared_logs(shared_data: Path) -> None:
     parallel = [row for row in jobs if row["processes"] > 1]
     [mpiio] = asked(logs, "mpiio")
     assert mpiio["jobs"] == len(parallel)
-    assert mpiio["with_mpiio"] == pytest.approx(
+    assert mpiio["mpiio_share"] == pytest.approx(
         sum(row["uses_mpiio"] for row in parallel) / len(parallel)
     )
     [files] = asked(logs, "files-per-job")

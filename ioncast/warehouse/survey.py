@@ -1,0 +1,102 @@
+"""The survey of a site: the answers of named queries, which tables and pages show.
+
+The questions are those of Carns et al. (2009), section IV-B, and some of our own: unusable logs,
+access sizes, systems, worst runs and causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Row = Mapping[str, Any]
+Ask = Callable[[str, Mapping[str, str]], Sequence[Row]]
+"""Answers a named query with values of its parameters, as a user writes them, by rows."""
+
+# Rows of a list of the worst and the largest.
+_MOST = "10"
+
+
+class Question(NamedTuple):
+    """A question of the survey: its title, the named query, and values of parameters."""
+
+    title: str
+    query: str
+    given: Mapping[str, str] = {}
+
+
+def _largest(title: str, query: str) -> dict[str, Question]:
+    """Ask for users or programs in the order of each amount."""
+    orders = {"bytes": "bytes", "io": "I/O time", "metadata": "metadata time", "jobs": "jobs"}
+    return {
+        f"{query}_by_{order}": Question(f"{title} by {words}", query, {"by": order, "limit": _MOST})
+        for order, words in orders.items()
+    }
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "totals": Question("All jobs", "totals"),
+    "by_month": Question("Jobs by month", "by-month"),
+    "by_system": Question("Jobs by system", "by-system"),
+    "io_share": Question("Processes' time in I/O", "io-share"),
+    **_largest("Users", "users"),
+    **_largest("Programs", "programs"),
+    "sizes_all": Question("Sizes of files", "sizes-all"),
+    "sizes": Question("Sizes of files by file system", "sizes"),
+    "sizes_histogram": Question("Files by size", "sizes-histogram"),
+    "files_per_job": Question("Files of a job", "files-per-job"),
+    "files_by_processes": Question("Files of a job by processes", "files-by-processes"),
+    "reads_writes": Question("Reads and writes by API", "reads-writes"),
+    "reads_writes_by_month": Question("Reads and writes by month", "reads-writes-by-month"),
+    "access_sizes": Question("Requests by size", "access-sizes"),
+    "mpiio": Question("MPI-IO in jobs of several processes", "mpiio"),
+    "mpiio_by_month": Question("MPI-IO by month", "mpiio-by-month"),
+    "worst_runs": Question("Runs with most seconds at stake", "worst-runs", {"limit": _MOST}),
+    "causes": Question("Most frequent causes", "causes", {"limit": _MOST}),
+    "unusable": Question("Logs by reason", "unusable"),
+}
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The answers to all questions, by their keys in `QUESTIONS`.
+
+    `system` and `month` (as "2026-01" or "2026-01-2026-03") tell which jobs count; None: all.
+    """
+
+    system: str | None
+    month: str | None
+    answers: Mapping[str, tuple[Row, ...]]
+
+    def only(self, key: str) -> Row:
+        """Return the row of an answer that always has one row."""
+        [row] = self.answers[key]
+        return row
+
+
+def survey_of(ask: Ask, *, system: str | None = None, month: str | None = None) -> Survey:
+    """Ask all questions about the jobs of a system in some months."""
+    chosen = {name: value for name, value in (("system", system), ("month", month)) if value}
+    answers = {
+        key: tuple(ask(question.query, {**chosen, **question.given}))
+        for key, question in QUESTIONS.items()
+    }
+    return Survey(system, month, answers)
+
+
+def to_json(survey: Survey) -> dict[str, Any]:
+    """Turn a survey into plain values for JSON."""
+    answers = {key: list(map(dict, rows)) for key, rows in survey.answers.items()}
+    return {"system": survey.system, "month": survey.month, **answers}
+
+
+CSV_COLUMNS = ("question", "row", "name", "value")
+
+
+def to_rows(survey: Survey) -> Iterator[Row]:
+    """List each value of a survey with its question, its row (from 1) and its name."""
+    for key, rows in survey.answers.items():
+        for number, row in enumerate(rows, start=1):
+            for name, value in row.items():
+                yield dict(zip(CSV_COLUMNS, (key, number, name, value), strict=True))
