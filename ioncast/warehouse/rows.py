@@ -30,6 +30,7 @@ from summario.reading.layouts import SIZE_BINS
 from summario.reading.log import PHASE_MODULES
 from summario.reading.operations import UNKNOWN_OFFSET, Operations
 from summario.reading.sources import Source, read_source
+from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import run_of
 
 WAREHOUSE_MODULES = tuple(dict.fromkeys((*PHASE_MODULES, *FACT_MODULES)))
@@ -164,7 +165,7 @@ def _job(facts: Facts, phases: Sequence[Phase], about: Mapping[str, Any]) -> Col
     most = run.processes * run.run_seconds
     is_capped = 0 < most < io_seconds
     start = _start(run.start_seconds)
-    mpiio = facts.layers.get("MPIIO")
+    mpiio, nodes = facts.layers.get("MPIIO"), job_nodes(None, facts.nodes)
     try:
         bandwidth = observed_mib_s(phases)
     except ValueError:
@@ -176,7 +177,7 @@ def _job(facts: Facts, phases: Sequence[Phase], about: Mapping[str, Any]) -> Col
         "program": program_of(run.command.split(maxsplit=1)[0]) if run.command.strip() else None,
         "command": run.command,
         "processes": run.processes,
-        "compute_nodes": facts.nodes.number if facts.nodes else None,
+        "compute_nodes": nodes.number if nodes else None,
         "start_us": round(run.start_seconds * 1e6) if start else None,
         "month": f"{start:%Y-%m}" if start else None,
         "run_seconds": run.run_seconds,

@@ -13,6 +13,7 @@ from experiments.applications.darshan_writer import Dxt, Record, write_log
 from ioncast.warehouse.rows import tables_of
 from ioncast.warehouse.schema import SCHEMAS
 from summario.reading.sources import find_sources
+from tests.support.traced import traced_log
 
 FIXTURES = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
 KIB, MIB = 1 << 10, 1 << 20
@@ -62,6 +63,7 @@ def test_a_planted_log_has_its_numbers_in_all_tables(tmp_path: Path) -> None:
     assert {row["log"] for name in ("jobs", "files", "phases") for row in rows[name]} == {digest}
     [job] = rows["jobs"]
     assert (job["program"], job["processes"], job["system"]) == ("solver", 2, "here")
+    assert job["compute_nodes"] == 2
     assert (job["path"], job["size_bytes"]) == (str(log), log.stat().st_size)
     assert (job["written_bytes"], job["read_bytes"]) == (300 * 4 * KIB + 5 * MIB, 0)
     # Of all processes together, as the counters have them.
@@ -122,7 +124,10 @@ def test_hostile_names_and_numbers_hide_no_other_log(tmp_path: Path) -> None:
     assert all(row["read_bytes"] >= 0 for row in rows["jobs"])
 
 
-def test_unknown_values_are_null(shared_data: Path) -> None:
+def test_unknown_values_are_null(shared_data: Path, tmp_path: Path) -> None:
+    # The trace names the compute nodes of two of three processes.
+    [job] = rows_of(traced_log(tmp_path / "traced.darshan", ["n1", "n2"], nprocs=3))["jobs"]
+    assert job["compute_nodes"] is None
     rows = rows_of(shared_data / "darshan-logs/empty_log/empty_log.darshan")
     [job] = rows["jobs"]
     assert (job["bandwidth_mib_s"], job["read_bytes"], job["files"]) == (None, 0, 0)
