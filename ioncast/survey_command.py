@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ioncast.warehouse.queries import query_of
-from ioncast.warehouse.survey import CSV_COLUMNS, Survey, survey_of, to_json, to_rows
+from ioncast.warehouse.survey import (
+    CSV_COLUMNS,
+    Ask,
+    Survey,
+    survey_of,
+    to_json,
+    to_rows,
+    with_coverage,
+)
 from ioncast.warehouse.survey_texts import to_text
-from ioncast_base.command_options import complain, formats
+from ioncast_base.command_options import complain, formats, warn
 from ioncast_base.errors import InputError
 from ioncast_base.visible_text import visible
 from summario.phases.streamed import stream_csv
@@ -21,6 +30,8 @@ from summario.reading.sources import find_sources
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from summario.phases.values import Extraction
+
 
 @click.command(
     epilog="""\b
@@ -28,6 +39,9 @@ Examples:
   ioncast survey /logs/2026 --html survey.html
   ioncast survey /logs --month 2026-01-2026-03
   ioncast survey '/logs/2026/*/*.darshan' --system mysite --format json
+  ioncast survey /logs/2026 --system mysite --db bench.sqlite --html survey.html
+  ioncast survey /logs/2026 --system mysite --db bench.sqlite \\
+      --platform mysite.toml --campaign needed.toml
 """
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path())
@@ -38,12 +52,35 @@ Examples:
     help="Only jobs that started in these months (UTC), such as 2026-01-2026-03, or in one.",
 )
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
+@click.option(
+    "--db",
+    "location",
+    metavar="FILE|URL",
+    help="The benchmark database: also tell which of the I/O it can predict. Needs --system.",
+)
+@click.option(
+    "--campaign",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="Write the patterns that the database lacks as a campaign, as `ioncast campaign plan`"
+    " does. Needs --db and --platform.",
+)
+@click.option(
+    "--platform",
+    "platform_file",
+    metavar="FILE.toml",
+    type=click.Path(),
+    help="The platform file of --campaign; see docs/platform.md.",
+)
 @formats("table", "json", "csv", help_text="Print tables for people, JSON or CSV.")
 def survey(
     logs: tuple[str, ...],
     system: str | None,
     month: str | None,
     page: str | None,
+    location: str | None,
+    campaign: Path | None,
+    platform_file: str | None,
     output_format: str,
 ) -> None:
     """Describe the I/O of all jobs: users, programs, files, MPI-IO, slow runs.
@@ -52,11 +89,22 @@ def survey(
     `ioncast sql --list` names. A log that cannot be read is a line on standard error, and counts as
     unusable; the exit code is then 2.
     """
+    if location is not None and system is None:
+        raise InputError("the measurements are of a system", where="--db", remedy="give --system")
+    if campaign is not None and (location is None or platform_file is None):
+        what = "a campaign needs measurements and a platform"
+        raise InputError(what, where="--campaign", remedy="give --db and --platform")
     tables = _tables(logs, system)
     failed = tables["failed"].to_pylist()
     for each in failed:
         complain(f"{visible(str(each['path']))}: {each['reason']}")
-    found = _survey(tables, system, month)
+    ask = _asking(tables)
+    found = survey_of(ask, system=system, month=month)
+    if location is not None and system is not None:
+        jobs = _jobs(ask, system, month)
+        found = _with_predictions(found, jobs, system, location, may_be_empty=campaign is not None)
+        if campaign is not None and platform_file is not None:
+            _write_campaign(campaign, jobs, system, location, platform_file)
     if output_format == "json":
         click.echo(json.dumps(to_json(found), indent=1))
     elif output_format == "csv":
@@ -84,7 +132,8 @@ def _tables(logs: Sequence[str], system: str | None) -> dict[str, pa.Table]:
     return tables_of(find_sources(logs), system=system)
 
 
-def _survey(tables: Mapping[str, pa.Table], system: str | None, month: str | None) -> Survey:
+def _asking(tables: Mapping[str, pa.Table]) -> Ask:
+    """Make the function that answers named queries on tables."""
     from ioncast.warehouse.engine import answer  # noqa: PLC0415
 
     def ask(name: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -92,4 +141,49 @@ def _survey(tables: Mapping[str, pa.Table], system: str | None, month: str | Non
         rows: list[dict[str, Any]] = answer(tables, query, query.values(given)).to_pylist()
         return rows
 
-    return survey_of(ask, system=system, month=month)
+    return ask
+
+
+def _jobs(ask: Ask, system: str, month: str | None) -> list[Extraction]:
+    from ioncast.warehouse.coverage import jobs_of  # noqa: PLC0415
+
+    months = {} if month is None else {"month": month}
+    return list(jobs_of(ask("phases", {"system": system, **months})))
+
+
+def _with_predictions(
+    survey: Survey, jobs: list[Extraction], system: str, location: str, *, may_be_empty: bool
+) -> Survey:
+    """Match the I/O of jobs with the measurements of a system."""
+    # The predictor takes much longer to import than a few logs take to read.
+    from ioncast.warehouse.coverage import configurations_of, coverage_of  # noqa: PLC0415
+    from predictor.commands import command_line  # noqa: PLC0415
+    from predictor.curve.asking import read_knowledge  # noqa: PLC0415
+
+    wanted = configurations_of(jobs)
+    knowledge, _, warnings = read_knowledge(
+        command_line(location), system, wanted, may_be_empty=may_be_empty
+    )
+    for warning in warnings:
+        warn(warning)
+    coverage = coverage_of(jobs, knowledge.match)
+    return with_coverage(survey, coverage.predicted, coverage.missing)
+
+
+def _write_campaign(
+    path: Path, jobs: list[Extraction], system: str, location: str, platform_file: str
+) -> None:
+    """Write the campaign that the jobs need on a platform."""
+    from benchdb.campaigns.platform_file import read_platform  # noqa: PLC0415
+    from benchdb.campaigns.prerequisites import find_engine  # noqa: PLC0415
+    from predictor.plan_command import plan_on  # noqa: PLC0415
+    from predictor.plans import needed_campaign, wanted_on, write_campaign  # noqa: PLC0415
+
+    platform = read_platform(platform_file)
+    if platform.system != system:
+        what = f"the platform is {platform.system!r}, the survey is of {system!r}"
+        raise InputError(what, where=platform_file, remedy="give its --system")
+    engine, _ = find_engine(platform, None)
+    wanted = wanted_on(platform, jobs)
+    plan = plan_on(platform, needed_campaign(platform, None), engine, wanted, location)
+    write_campaign(path, plan)

@@ -10,18 +10,19 @@ from pathlib import Path
 import click
 
 from benchdb.campaigns.commands import engine_option, platform_option, show_left_out
-from benchdb.campaigns.platform_file import read_platform
+from benchdb.campaigns.platform_file import Platform, read_platform
 from benchdb.campaigns.prerequisites import find_engine
 from ioncast_base.command_options import WholeNumber, database_option, table_format_option, warn
 from ioncast_base.errors import InputError, as_option
 from ioncast_base.times import parse_duration
 from ior_configs import IorConfig
-from ior_configs.campaign_files import read_campaign
+from ior_configs.campaign_files import Campaign, read_campaign
 from predictor.commands import command_line
 from predictor.curve.asking import read_knowledge
 from predictor.needs import ApplicationUse
 from predictor.plans import (
     REPETITIONS,
+    Plan,
     make_plan,
     needed_campaign,
     possible_on,
@@ -112,20 +113,8 @@ def plan(
         if not wanted and extraction.changed:
             options = ", ".join(map(as_option, extraction.changed))
             warn(f"{logs}: no phase is left with {options}, which the plan was given")
-    possible = possible_on(platform, engine, wanted)
-    knowledge, _, warnings = read_knowledge(
-        command_line(location), platform.system, possible, engine, may_be_empty=True
-    )
-    for warning in warnings:
-        warn(warning)
-    found = make_plan(
-        platform,
-        campaign,
-        engine,
-        wanted,
-        knowledge,
-        budget_s=budget_s,
-        only_open=logs is not None,
+    found = plan_on(
+        platform, campaign, engine, wanted, location, budget_s=budget_s, only_open=logs is not None
     )
     if output is not None:
         write_campaign(output, found)
@@ -134,6 +123,28 @@ def plan(
     else:
         click.echo(to_text(found))
         show_left_out(wanted, platform, engine)
+
+
+def plan_on(
+    platform: Platform,
+    campaign: Campaign,
+    engine: str,
+    wanted: Mapping[IorConfig, ApplicationUse | None],
+    location: str | None,
+    *,
+    budget_s: float | None = None,
+    only_open: bool = True,
+) -> Plan:
+    """Choose the benchmarks to run with the measurements of a database; print its warnings."""
+    possible = possible_on(platform, engine, wanted)
+    knowledge, _, warnings = read_knowledge(
+        command_line(location), platform.system, possible, engine, may_be_empty=True
+    )
+    for warning in warnings:
+        warn(warning)
+    return make_plan(
+        platform, campaign, engine, wanted, knowledge, budget_s=budget_s, only_open=only_open
+    )
 
 
 def _jobs(folder: Path, extraction: ExtractionSettings) -> Iterator[Extraction]:

@@ -21,7 +21,7 @@ from ioncast.insights.figures.drawn import (
 from ioncast.insights.figures.size_figure import bin_in_words, size_panel
 from ioncast.insights.tables.histograms_table import BINS
 from ioncast.show.rendering import write_offline
-from ioncast.warehouse.survey import QUESTIONS, Row, Survey
+from ioncast.warehouse.survey import TITLES, Row, Survey
 from ioncast.warehouse.survey_texts import UNKNOWN, cell, heading, is_text
 from ioncast_base.pages.figures import (
     Axis,
@@ -129,6 +129,7 @@ def _sections(survey: Survey) -> Iterator[SectionShown]:
     yield _section("mpiio", "MPI-IO and collective calls", _mpiio_said(survey), _mpiio(answers))
     worst = [_causes(answers["causes"]), _table("worst_runs", answers)]
     yield _section("worst", "Slow I/O and its causes", "", worst)
+    yield _section("benchmarks", "Predictions and benchmarks", "", _predictions(answers))
     said = "Files that are no readable logs belong to no month." if survey.month else ""
     yield _section("unusable", "Unusable logs", said, [_table("unusable", answers)])
 
@@ -145,7 +146,7 @@ def _table(key: str, answers: Mapping[str, Sequence[Row]]) -> Drawn:
 def _drawn(
     key: str, said: str, figure: Figure | None, answer: Sequence[Row], *, is_wide: bool = False
 ) -> Drawn:
-    title = QUESTIONS[key].title
+    title = TITLES[key]
     names = list(answer[0]) if answer else []
     return Drawn(
         key=key.replace("_", "-"),
@@ -468,6 +469,26 @@ def _unbroken(months: Sequence[int]) -> list[list[int]]:
             parts.append([])
         parts[-1].append(month)
     return parts
+
+
+def _predictions(answers: Mapping[str, Sequence[Row]]) -> Iterator[Drawn]:
+    answer = answers.get("predicted")
+    if not answer:
+        return
+    colours = ("var(--kind-2)", READ, METADATA, "var(--other)")
+    shares = [[row[of] or 0.0 for of in ("bytes_share", "seconds_share")] for row in answer]
+    series = [
+        Bars(row["match"], colour, range(2), ends, starts, 0.34)
+        for row, colour, (starts, ends) in zip(answer, colours, stacked(shares), strict=True)
+    ]
+    panel = rows(["Bytes", "I/O time"], numbers(0, 1, "", "{:.0%}".format), series)
+    said = (
+        "Exact: the same I/O was measured. Interpolated: between measured sizes. Model: beyond"
+        " them. Unknown: nothing of its kind was measured."
+    )
+    yield _drawn("predicted", said, Figure([panel]), answer, is_wide=True)
+    for key in ("missing_by_bytes", "missing_by_io"):
+        yield _table(key, answers)
 
 
 def _causes(answer: Sequence[Row]) -> Drawn | None:

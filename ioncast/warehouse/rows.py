@@ -39,7 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SMALL_BINS = SIZE_BINS.index("100K_1M")
 # A trace of one request in each of thousands of stripes has as many rows.
 _AT_ONCE = 100_000
-_NAMES_OF_PHASES = {
+NAMES_OF_PHASES = {
     "start": "start_seconds",
     "end": "end_seconds",
     "type": "operation",
@@ -293,7 +293,7 @@ def _file_system(facts: Facts, path: str) -> str | None:
 def _phases(phases: Sequence[Phase]) -> Columns:
     records = [to_record(phase) for phase in phases]
     columns = {
-        _NAMES_OF_PHASES.get(name, name): [record[name] for record in records]
+        NAMES_OF_PHASES.get(name, name): [record[name] for record in records]
         for name in (records[0] if records else ())
     }
     if columns:

@@ -7,7 +7,7 @@ access sizes, systems, worst runs and causes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]
@@ -58,9 +58,18 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
+TITLES: Mapping[str, str] = {
+    **{key: question.title for key, question in QUESTIONS.items()},
+    "predicted": "I/O by its match with a benchmark",
+    "missing_by_bytes": "Patterns without a benchmark, by bytes",
+    "missing_by_io": "Patterns without a benchmark, by I/O time",
+}
+"""The titles of all answers; the last three need a benchmark database."""
+
+
 @dataclass(frozen=True)
 class Survey:
-    """The answers to all questions, by their keys in `QUESTIONS`.
+    """The answers to all questions, by their keys in `TITLES`.
 
     `system` and `month` (as "2026-01" or "2026-01-2026-03") tell which jobs count; None: all.
     """
@@ -83,6 +92,18 @@ def survey_of(ask: Ask, *, system: str | None = None, month: str | None = None) 
         for key, question in QUESTIONS.items()
     }
     return Survey(system, month, answers)
+
+
+def with_coverage(survey: Survey, predicted: Sequence[Row], missing: Sequence[Row]) -> Survey:
+    """Add which I/O would be predicted how well, and the largest patterns without a benchmark."""
+    by_io = sorted(missing, key=lambda row: -row["io_seconds"])
+    most = int(_MOST)
+    found = {
+        "predicted": tuple(predicted),
+        "missing_by_bytes": tuple(missing[:most]),
+        "missing_by_io": tuple(by_io[:most]),
+    }
+    return replace(survey, answers={**survey.answers, **found})
 
 
 def to_json(survey: Survey) -> dict[str, Any]:

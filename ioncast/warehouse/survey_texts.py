@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from ioncast.warehouse.survey import QUESTIONS, Survey
+from ioncast.warehouse.survey import TITLES, Survey
 from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import duration, in_digits, size
@@ -32,6 +32,8 @@ _HEADINGS = {
     "mpiio_share": "With MPI-IO",
     "collective_share": "Of these collective",
     "mpiio_bytes_share": "Bytes with MPI-IO",
+    "bytes_share": "Of bytes",
+    "seconds_share": "Of I/O time",
     "small": "Below 1 MiB",
     "least_bytes": "Size from",
     "least_processes": "Processes from",
@@ -71,8 +73,8 @@ def cell(name: str, value: Any) -> str:
 
 def is_text(name: str) -> bool:
     """Whether a column names things instead of counting them."""
-    texts = ("api", "bin", "code", "file_system", "level", "month", "operation", "path", "program")
-    return name in (*texts, *_IDS, "reason", "system")
+    texts = ("api", "bin", "code", "configuration", "file_system", "level", "match", "month")
+    return name in (*texts, *_IDS, "operation", "path", "program", "reason", "system")
 
 
 def to_text(survey: Survey) -> str:
@@ -82,5 +84,5 @@ def to_text(survey: Survey) -> str:
         shown = [{heading(name): cell(name, row[name]) for name in row} for row in rows]
         if shown:
             right = {heading(name) for name in rows[0] if not is_text(name)}
-            parts.append(f"{QUESTIONS[key].title}\n\n{text_table(shown, right=right)}")
+            parts.append(f"{TITLES[key]}\n\n{text_table(shown, right=right)}")
     return "\n\n".join(parts)
