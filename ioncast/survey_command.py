@@ -30,6 +30,7 @@ from summario.reading.sources import find_sources
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from benchdb.campaigns.platform_file import Platform
     from summario.phases.values import Extraction
 
 
@@ -91,9 +92,13 @@ def survey(
     """
     if location is not None and system is None:
         raise InputError("the measurements are of a system", where="--db", remedy="give --system")
-    if campaign is not None and (location is None or platform_file is None):
+    if (campaign is None) != (platform_file is None) or (campaign is not None and not location):
         what = "a campaign needs measurements and a platform"
-        raise InputError(what, where="--campaign", remedy="give --db and --platform")
+        raise InputError(what, remedy="give --campaign, --platform, --db and --system")
+    # Reading may take hours, so these errors come first.
+    platform = None if platform_file is None else _platform(platform_file, system)
+    if month is not None:
+        query_of("totals").values({"month": month})
     tables = _tables(logs, system)
     failed = tables["failed"].to_pylist()
     for each in failed:
@@ -103,8 +108,8 @@ def survey(
     if location is not None and system is not None:
         jobs = _jobs(ask, system, month)
         found = _with_predictions(found, jobs, system, location, may_be_empty=campaign is not None)
-        if campaign is not None and platform_file is not None:
-            _write_campaign(campaign, jobs, system, location, platform_file)
+        if campaign is not None and platform is not None:
+            _write_campaign(campaign, jobs, location, platform)
     if output_format == "json":
         click.echo(json.dumps(to_json(found), indent=1))
     elif output_format == "csv":
@@ -170,19 +175,23 @@ def _with_predictions(
     return with_coverage(survey, coverage.predicted, coverage.missing)
 
 
-def _write_campaign(
-    path: Path, jobs: list[Extraction], system: str, location: str, platform_file: str
-) -> None:
-    """Write the campaign that the jobs need on a platform."""
+def _platform(platform_file: str, system: str | None) -> Platform:
+    """Read a platform file, which must be that of the system."""
     from benchdb.campaigns.platform_file import read_platform  # noqa: PLC0415
-    from benchdb.campaigns.prerequisites import find_engine  # noqa: PLC0415
-    from predictor.plan_command import plan_on  # noqa: PLC0415
-    from predictor.plans import needed_campaign, wanted_on, write_campaign  # noqa: PLC0415
 
     platform = read_platform(platform_file)
     if platform.system != system:
         what = f"the platform is {platform.system!r}, the survey is of {system!r}"
         raise InputError(what, where=platform_file, remedy="give its --system")
+    return platform
+
+
+def _write_campaign(path: Path, jobs: list[Extraction], location: str, platform: Platform) -> None:
+    """Write the campaign that the jobs need on a platform."""
+    from benchdb.campaigns.prerequisites import find_engine  # noqa: PLC0415
+    from predictor.plan_command import plan_on  # noqa: PLC0415
+    from predictor.plans import needed_campaign, wanted_on, write_campaign  # noqa: PLC0415
+
     engine, _ = find_engine(platform, None)
     wanted = wanted_on(platform, jobs)
     plan = plan_on(platform, needed_campaign(platform, None), engine, wanted, location)

@@ -207,11 +207,16 @@ def _mpiio_said(survey: Survey) -> str:
     found = survey.only("mpiio")
     if not found["jobs"]:
         return ""
-    jobs = f"{found['jobs']:,} jobs with several processes"
-    said = f"{share_said(found['mpiio_share'])} of {jobs} use MPI-IO"
-    if found["mpiio_share"]:
-        said += f", {share_said(found['collective_share'])} of these with collective calls"
-    return f"{said}. They move {share_said(found['mpiio_bytes_share'])} of the bytes of such jobs."
+    share, collective, moved = (
+        share_said(found[name]) for name in ("mpiio_share", "collective_share", "mpiio_bytes_share")
+    )
+    said = f"{share} of {found['jobs']:,} jobs with several processes use MPI-IO"
+    if not found["mpiio_share"]:
+        return f"{said}."
+    return (
+        f"{said}, {collective} of these with collective calls. They move {moved} of the bytes of"
+        " such jobs."
+    )
 
 
 def _mpiio(answers: Answers) -> Iterator[Drawn]:

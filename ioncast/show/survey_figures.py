@@ -110,11 +110,11 @@ def _month_axis(months: Months) -> Axis:
     more = max(_FEWEST_MONTHS - (last - first + 1), 0) / 2
     low, high = first - 0.5 - more, last + 0.5 + more
     step = next(each for each in _STEPS if high - low <= _MOST_LABELS * each)
+    round_ones = [each for each in range(first, last + 1) if each % step == 0]
     ticks = {
         float(month): f"{month // _MONTHS}"
         + ("" if step % _MONTHS == 0 else f"-{month % _MONTHS + 1:02}")
-        for month in range(int(low) + 1, int(high) + 1)
-        if month % step == 0
+        for month in (months if last - first < _MOST_LABELS else round_ones)
     }
     return Axis("", low, high, ticks, has_grid=False)
 

@@ -7,4 +7,4 @@ from phases join (select log, compute_nodes from jobs
         and (:month_from is null or month >= :month_from)
         and (:month_to is null or month <= :month_to)) as chosen using (log)
 order by log nulls last, start_seconds nulls last, end_seconds nulls last, api nulls last,
-    operation nulls last, bytes nulls last, io_seconds nulls last
+    operation nulls last, bytes nulls last, io_seconds nulls last, log_name nulls last

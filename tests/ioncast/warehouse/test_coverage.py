@@ -135,7 +135,8 @@ def test_the_campaign_is_that_of_campaign_plan(database: Path, tmp_path: Path) -
     [
         (("--db", "DB"), "--db: the measurements are of a system; give --system"),
         (("--db", "DB", "--system", "no"), "nothing was measured on 'no'"),
-        (("--campaign", "needed.toml"), "--campaign: a campaign needs measurements and a platform"),
+        (("--campaign", "needed.toml"), "a campaign needs measurements and a platform; give"),
+        (("--platform", "PLATFORM"), "a campaign needs measurements and a platform; give"),
         (
             ("--db", "DB", "--system", "no", "--platform", "PLATFORM", "--campaign", "needed.toml"),
             "the platform is 'testbed', the survey is of 'no'; give its --system",

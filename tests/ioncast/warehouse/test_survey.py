@@ -232,8 +232,11 @@ def test_months_select_jobs(planted: Path) -> None:
         (("--month", "2026-02-2026-01"), "month: 2026-02-2026-01 ends before it begins"),
     ],
 )
-def test_an_error_is_one_line(planted: Path, words: tuple[str, ...], said: str) -> None:
-    done = run_ioncast("survey", planted, *words)
+def test_an_error_is_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    # The logs are not read before: an unreadable one would be a line of its own.
+    bad = tmp_path / "bad.darshan"
+    bad.write_bytes(b"no log")
+    done = run_ioncast("survey", bad, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
