@@ -5,25 +5,22 @@ from __future__ import annotations
 import io
 import json
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ioncast.asked_data import asked_data, store_at
 from ioncast.warehouse.queries import Query, queries, query_of, text_query
-from ioncast_base.command_options import complain, formats
+from ioncast_base.command_options import formats
 from ioncast_base.errors import InputError
 from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import in_digits
 from summario.phases.streamed import stream_csv
-from summario.reading.sources import find_sources
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ioncast.warehouse.engine import Ask
 
 
 @click.command(
@@ -77,46 +74,12 @@ def sql(
         raise InputError("Parquet is not for a terminal", remedy="send it to a file: > FILE")
     logs, query, given = _parted(words, text, folder)
     values = query.values(given)
-    try:
-        from ioncast.warehouse.views import is_store  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(
-            f"SQL needs {error.name}", remedy="pip install 'ioncast[warehouse]'"
-        ) from error
-    store = Path(logs[0]).absolute() if len(logs) == 1 and is_store(logs[0]) else None
-    if master is not None and store is None:
-        raise InputError("Spark asks a store", where="--spark", remedy="`ioncast ingest` makes one")
-    failed: list[dict[str, Any]] = []
-    with ExitStack() as stack:
-        if store is None:
-            tables = _tables(logs)
-            failed = tables["failed"].to_pylist()
-        ask = _asking(stack, store or tables, master)
-        answer = ask(query, values)
+    store = store_at(logs[0]) if len(logs) == 1 else None
+    with asked_data(logs, store, master) as data:
+        answer = data.ask(query, values)
     _print(answer, output_format)
-    if failed:
+    if data.failed:
         sys.exit(2)
-
-
-def _tables(logs: list[str]) -> dict[str, pa.Table]:
-    """Read logs, and complain of those that cannot be read."""
-    from ioncast.warehouse.copies import unique_tables_of  # noqa: PLC0415
-
-    tables = unique_tables_of(find_sources(logs))
-    for each in tables["failed"].to_pylist():
-        complain(f"{visible(str(each['path']))}: {each['reason']}")
-    return tables
-
-
-def _asking(stack: ExitStack, data: Path | dict[str, pa.Table], master: str | None) -> Ask:
-    if master is not None and isinstance(data, Path):
-        from ioncast.warehouse.spark import asking_spark, spark_session  # noqa: PLC0415
-
-        session = stack.enter_context(spark_session(master))
-        return stack.enter_context(asking_spark(session, data))
-    from ioncast.warehouse.engine import asking  # noqa: PLC0415
-
-    return stack.enter_context(asking(data))
 
 
 def _parted(

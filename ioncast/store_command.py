@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ioncast.asked_data import needed_store
 from ioncast_base.command_options import CommandGroup, WholeNumber, formats
 from ioncast_base.errors import InputError
 from ioncast_base.text_tables import text_table
@@ -44,7 +44,7 @@ def info(path: str, output_format: str) -> None:
     """Print what a store has, by system: logs, months, users, bytes, copies and failures."""
     from ioncast.warehouse.upkeep import info_of  # noqa: PLC0415
 
-    found = info_of(_checked(path))
+    found = info_of(needed_store(path))
     if output_format == "json":
         click.echo(json.dumps(found, indent=2))
         return
@@ -77,25 +77,13 @@ def remove(path: str, before: str | None, user: int | None, yes: bool) -> None:
 
     if (before is None) == (user is None):
         raise InputError("give either --before or --user")
-    found = removal_of(_checked(path), before=before, user=user)
+    found = removal_of(needed_store(path), before=before, user=user)
     if not yes:
         click.echo(f"would remove {_numbers(found)}")
         click.echo("ioncast: nothing was removed; add --yes to remove them", err=True)
         return
     remove_logs(found)
     click.echo(f"removed {_numbers(found)}")
-
-
-def _checked(path: str) -> Path:
-    try:
-        from ioncast.warehouse.views import is_store  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(
-            f"a store needs {error.name}", remedy="pip install 'ioncast[warehouse]'"
-        ) from error
-    if not is_store(path):
-        raise InputError("this folder is no store", where=path, remedy="`ioncast ingest` makes one")
-    return Path(path).absolute()
 
 
 def _numbers(removal: Removal) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ioncast.asked_data import AskedData, asked_data, needed_store
 from ioncast.warehouse.queries import query_of
 from ioncast.warehouse.survey import (
     CSV_COLUMNS,
@@ -21,15 +22,11 @@ from ioncast.warehouse.survey import (
     with_coverage,
 )
 from ioncast.warehouse.survey_texts import to_text
-from ioncast_base.command_options import complain, formats, warn
+from ioncast_base.command_options import formats, warn
 from ioncast_base.errors import InputError
-from ioncast_base.visible_text import visible
 from summario.phases.streamed import stream_csv
-from summario.reading.sources import find_sources
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from benchdb.campaigns.platform_file import Platform
     from summario.phases.values import Extraction
 
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\b
 Examples:
-  ioncast survey /logs/2026 --html survey.html
+  ioncast survey --store /srv/ioncast-store --html survey.html
   ioncast survey /logs --month 2026-01-2026-03
   ioncast survey '/logs/2026/*/*.darshan' --system mysite --format json
   ioncast survey /logs/2026 --system mysite --db bench.sqlite --html survey.html
@@ -45,8 +42,10 @@ Examples:
       --platform mysite.toml --campaign needed.toml
 """
 )
-@click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path())
-@click.option("--system", help="The system of these logs, which the survey names.")
+@click.argument("logs", metavar="LOG...", nargs=-1, type=click.Path())
+@click.option("--store", metavar="DIR", help="Ask a store of `ioncast ingest` instead of logs.")
+@click.option("--spark", "master", metavar="MASTER", help="Let Spark answer, such as local[4].")
+@click.option("--system", help="The system of these logs, or only its logs in a store.")
 @click.option(
     "--month",
     metavar="FROM-TO",
@@ -76,6 +75,8 @@ Examples:
 @formats("table", "json", "csv", help_text="Print tables for people, JSON or CSV.")
 def survey(
     logs: tuple[str, ...],
+    store: str | None,
+    master: str | None,
     system: str | None,
     month: str | None,
     page: str | None,
@@ -90,6 +91,8 @@ def survey(
     `ioncast sql --list` names. A log that cannot be read is a line on standard error, and counts as
     unusable; the exit code is then 2.
     """
+    if bool(logs) == bool(store):
+        raise InputError("a survey needs logs or a store", remedy="give LOG, or --store DIR")
     if location is not None and system is None:
         raise InputError("the measurements are of a system", where="--db", remedy="give --system")
     if (campaign is None) != (platform_file is None) or (campaign is not None and not location):
@@ -99,17 +102,16 @@ def survey(
     platform = None if platform_file is None else _platform(platform_file, system)
     if month is not None:
         query_of("totals").values({"month": month})
-    tables = _tables(logs, system)
-    failed = tables["failed"].to_pylist()
-    for each in failed:
-        complain(f"{visible(str(each['path']))}: {each['reason']}")
-    ask = _asking(tables)
-    found = survey_of(ask, system=system, month=month)
-    if location is not None and system is not None:
-        jobs = _jobs(ask, system, month)
-        found = _with_predictions(found, jobs, system, location, may_be_empty=campaign is not None)
-        if campaign is not None and platform is not None:
-            _write_campaign(campaign, jobs, location, platform)
+    with asked_data(logs, None if store is None else needed_store(store), master, system) as data:
+        ask = _by_name(data)
+        found = survey_of(ask, system=system, month=month)
+        if location is not None and system is not None:
+            jobs = _jobs(ask, system, month)
+            found = _with_predictions(
+                found, jobs, system, location, may_be_empty=campaign is not None
+            )
+            if campaign is not None and platform is not None:
+                _write_campaign(campaign, jobs, location, platform)
     if output_format == "json":
         click.echo(json.dumps(to_json(found), indent=1))
     elif output_format == "csv":
@@ -122,28 +124,16 @@ def survey(
         from ioncast.show.survey import write_survey  # noqa: PLC0415
 
         write_survey(page, found)
-    if failed:
+    if data.failed:
         sys.exit(InputError.exit_code)
 
 
-def _tables(logs: Sequence[str], system: str | None) -> dict[str, pa.Table]:
-    """Make the tables of logs."""
-    try:
-        from ioncast.warehouse.rows import tables_of  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(
-            f"a survey needs {error.name}", remedy="pip install 'ioncast[warehouse]'"
-        ) from error
-    return tables_of(find_sources(logs), system=system)
-
-
-def _asking(tables: Mapping[str, pa.Table]) -> Ask:
-    """Make the function that answers named queries on tables."""
-    from ioncast.warehouse.engine import answer  # noqa: PLC0415
+def _by_name(data: AskedData) -> Ask:
+    """Make the function that answers named queries."""
 
     def ask(name: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
         query = query_of(name)
-        rows: list[dict[str, Any]] = answer(tables, query, query.values(given)).to_pylist()
+        rows: list[dict[str, Any]] = data.ask(query, query.values(given)).to_pylist()
         return rows
 
     return ask

@@ -48,11 +48,6 @@ def view_of(table: str, *, are_twice: bool) -> str:
     return text
 
 
-def is_store(path: str | Path) -> bool:
-    """Whether a folder has bundles."""
-    return next(Path(path).glob("bundle=*"), None) is not None
-
-
 def files_of(store: Path, table: str) -> str | None:
     """The pattern of a table's files; None if no bundle has it."""
     pattern = f"bundle=*/{table}.parquet"

@@ -231,7 +231,7 @@ def test_info_counts_logs_users_failures_and_copies(tmp_path: Path) -> None:
     assert (system["system"], system["logs"]) == ("here", len(LOGS))
     assert (found["failed"], found["copies"], found["twice"], found["bundles"]) == (1, 1, 1, 2)
     assert run_ioncast("store", "info", store).returncode == 0
-    assert "no store" in run_ioncast("store", "info", tmp_path).stderr
+    assert "not a store" in run_ioncast("store", "info", tmp_path).stderr
 
 
 def test_what_an_interrupted_ingest_left_is_removed_after_a_day(tmp_path: Path) -> None:

@@ -1,0 +1,73 @@
+"""The data that `ioncast sql` and `ioncast survey` ask: a store, or logs that are read for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ioncast_base.command_options import complain
+from ioncast_base.errors import InputError
+from ioncast_base.visible_text import visible
+from summario.reading.sources import find_sources
+
+if TYPE_CHECKING:
+    from ioncast.warehouse.engine import Ask
+
+
+@dataclass(frozen=True)
+class AskedData:
+    """A function that answers queries, and how many of the logs could not be read."""
+
+    ask: Ask
+    failed: int = 0
+
+
+@contextmanager
+def asked_data(
+    logs: Sequence[str], store: Path | None, master: str | None, system: str | None = None
+) -> Iterator[AskedData]:
+    """Open a store, with DuckDB or with Spark, or else read logs, of a system if it is given.
+
+    Each log that cannot be read is a line on standard error.
+    """
+    if master is not None and store is None:
+        raise InputError("Spark asks a store", where="--spark", remedy="`ioncast ingest` makes one")
+    try:
+        from ioncast.warehouse.copies import unique_tables_of  # noqa: PLC0415
+        from ioncast.warehouse.engine import asking  # noqa: PLC0415
+    except ImportError as error:
+        what = f"this needs {error.name}"
+        raise InputError(what, remedy="pip install 'ioncast[warehouse]'") from error
+    with ExitStack() as stack:
+        if store is None:
+            tables = unique_tables_of(find_sources(logs), system=system)
+            failed = tables["failed"].to_pylist()
+            for each in failed:
+                complain(f"{visible(str(each['path']))}: {each['reason']}")
+            yield AskedData(stack.enter_context(asking(tables)), len(failed))
+        elif master is None:
+            yield AskedData(stack.enter_context(asking(store)))
+        else:
+            from ioncast.warehouse.spark import asking_spark, spark_session  # noqa: PLC0415
+
+            session = stack.enter_context(spark_session(master))
+            yield AskedData(stack.enter_context(asking_spark(session, store)))
+
+
+def store_at(path: str) -> Path | None:
+    """Return the folder of a store; None for any other folder."""
+    folder = Path(path).absolute()
+    return folder if next(folder.glob("bundle=*"), None) is not None else None
+
+
+def needed_store(path: str) -> Path:
+    """Return the folder of a store; InputError for any other folder."""
+    found = store_at(path)
+    if found is None:
+        raise InputError(
+            "this folder is not a store", where=path, remedy="`ioncast ingest` makes one"
+        )
+    return found
