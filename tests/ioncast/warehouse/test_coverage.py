@@ -11,7 +11,7 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from ioncast.warehouse.coverage import coverage_of, jobs_of
-from ioncast.warehouse.engine import answer
+from ioncast.warehouse.engine import asking
 from ioncast.warehouse.queries import query_of
 from ioncast.warehouse.rows import tables_of
 from ior_configs import IorConfig
@@ -82,7 +82,8 @@ def test_phases_of_tables_are_those_of_the_logs(folder: Path) -> None:
     query = query_of("phases")
     logs = sorted(folder.glob("*.darshan"))
     tables = tables_of(find_sources(list(map(str, logs))))
-    found = list(jobs_of(answer(tables, query, query.values({})).to_pylist()))
+    with asking(tables) as ask:
+        found = list(jobs_of(ask(query, query.values({})).to_pylist()))
     expected = [extract_run(run_of_files([str(log)], "steps", RUN_MODULES)) for log in logs]
     assert {job.phases: job.nodes for job in found} == {
         job.phases: job_nodes(None, job.nodes) for job in expected if job.phases
