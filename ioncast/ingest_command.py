@@ -19,7 +19,7 @@ from ioncast_base.workers import usable_cores
 
 if TYPE_CHECKING:
     from ioncast.warehouse.bundles import IngestOptions, Written
-    from ioncast.warehouse.ingest import Estimate
+    from ioncast.warehouse.ingest import IngestCost
     from ioncast.warehouse.inputs import LogFile
 
 
@@ -141,7 +141,7 @@ def _print_written(
     )
 
 
-def _print_estimate(estimate: Estimate, known: int, output_format: str) -> None:
+def _print_estimate(estimate: IngestCost, known: int, output_format: str) -> None:
     if output_format == "json":
         click.echo(json.dumps({"known": known, **asdict(estimate)}, indent=2))
         return

@@ -49,7 +49,7 @@ _T_80 = 1.383
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IngestCost:
     """The time and the disk that an ingest needs: means with intervals of 80 %.
 
     The time is of one process. Neither is known exactly without all logs.
@@ -140,7 +140,7 @@ def written_safely(
     return _settled(result, bundle, options, memory_mib)
 
 
-def estimated(files: Sequence[LogFile], options: IngestOptions) -> Estimate:
+def estimated(files: Sequence[LogFile], options: IngestOptions) -> IngestCost:
     """Estimate from a random sample of at most 200 logs what all of them need."""
     sample = random.Random(0).sample(files, min(len(files), _SAMPLES * _LOGS_OF_A_SAMPLE))  # noqa: S311
     parts = [part for part in (sample[start::_SAMPLES] for start in range(_SAMPLES)) if part]
@@ -154,7 +154,7 @@ def estimated(files: Sequence[LogFile], options: IngestOptions) -> Estimate:
             written = write_bundle(part, elsewhere)
             seconds.append((time.monotonic() - begin) / len(part))
             stored.append((written.stored_bytes - empty) / len(part))
-    return Estimate(len(files), *_total(seconds, len(files)), *_total(stored, len(files)))
+    return IngestCost(len(files), *_total(seconds, len(files)), *_total(stored, len(files)))
 
 
 def _total(of_a_log: list[float], logs: int) -> tuple[float, float]:

@@ -18,7 +18,7 @@ Ask = Callable[[str, Mapping[str, str]], Sequence[Row]]
 _MOST = "10"
 
 
-class Question(NamedTuple):
+class SurveyQuestion(NamedTuple):
     """A question of the survey: its title, the named query, and values of parameters."""
 
     title: str
@@ -26,35 +26,37 @@ class Question(NamedTuple):
     given: Mapping[str, str] = {}
 
 
-def _largest(title: str, query: str) -> dict[str, Question]:
+def _largest(title: str, query: str) -> dict[str, SurveyQuestion]:
     """Ask for users or programs in the order of each amount."""
     orders = {"bytes": "bytes", "io": "I/O time", "metadata": "metadata time", "jobs": "jobs"}
     return {
-        f"{query}_by_{order}": Question(f"{title} by {words}", query, {"by": order, "limit": _MOST})
+        f"{query}_by_{order}": SurveyQuestion(
+            f"{title} by {words}", query, {"by": order, "limit": _MOST}
+        )
         for order, words in orders.items()
     }
 
 
-QUESTIONS: Mapping[str, Question] = {
-    "totals": Question("All jobs", "totals"),
-    "by_month": Question("Jobs by month", "by-month"),
-    "by_system": Question("Jobs by system", "by-system"),
-    "io_share": Question("Processes' time in I/O", "io-share"),
+QUESTIONS: Mapping[str, SurveyQuestion] = {
+    "totals": SurveyQuestion("All jobs", "totals"),
+    "by_month": SurveyQuestion("Jobs by month", "by-month"),
+    "by_system": SurveyQuestion("Jobs by system", "by-system"),
+    "io_share": SurveyQuestion("Processes' time in I/O", "io-share"),
     **_largest("Users", "users"),
     **_largest("Programs", "programs"),
-    "sizes_all": Question("Sizes of files", "sizes-all"),
-    "sizes": Question("Sizes of files by file system", "sizes"),
-    "sizes_histogram": Question("Files by size", "sizes-histogram"),
-    "files_per_job": Question("Files of a job", "files-per-job"),
-    "files_by_processes": Question("Files of a job by processes", "files-by-processes"),
-    "reads_writes": Question("Reads and writes by API", "reads-writes"),
-    "reads_writes_by_month": Question("Reads and writes by month", "reads-writes-by-month"),
-    "access_sizes": Question("Requests by size", "access-sizes"),
-    "mpiio": Question("MPI-IO in jobs of several processes", "mpiio"),
-    "mpiio_by_month": Question("MPI-IO by month", "mpiio-by-month"),
-    "worst_runs": Question("Runs with most seconds at stake", "worst-runs", {"limit": _MOST}),
-    "causes": Question("Most frequent causes", "causes", {"limit": _MOST}),
-    "unusable": Question("Logs by reason", "unusable"),
+    "sizes_all": SurveyQuestion("Sizes of files", "sizes-all"),
+    "sizes": SurveyQuestion("Sizes of files by file system", "sizes"),
+    "sizes_histogram": SurveyQuestion("Files by size", "sizes-histogram"),
+    "files_per_job": SurveyQuestion("Files of a job", "files-per-job"),
+    "files_by_processes": SurveyQuestion("Files of a job by processes", "files-by-processes"),
+    "reads_writes": SurveyQuestion("Reads and writes by API", "reads-writes"),
+    "reads_writes_by_month": SurveyQuestion("Reads and writes by month", "reads-writes-by-month"),
+    "access_sizes": SurveyQuestion("Requests by size", "access-sizes"),
+    "mpiio": SurveyQuestion("MPI-IO in jobs of several processes", "mpiio"),
+    "mpiio_by_month": SurveyQuestion("MPI-IO by month", "mpiio-by-month"),
+    "worst_runs": SurveyQuestion("Runs with most seconds at stake", "worst-runs", {"limit": _MOST}),
+    "causes": SurveyQuestion("Most frequent causes", "causes", {"limit": _MOST}),
+    "unusable": SurveyQuestion("Logs by reason", "unusable"),
 }
 
 
