@@ -82,11 +82,15 @@ class FilePhases:
         return len(self.bytes)
 
 
-def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
-    """Step 2: merge streams to one row per (file, api, operation); `nprocs` are for each log."""
+def merge_ranks(streams: Streams, nprocs: Ints, *, runs_apart: bool = False) -> FilePhases:
+    """Step 2: merge streams to one row per (file, api, operation); `nprocs` are for each log.
+
+    If each log is a run, `runs_apart` sorts rows, members and parts by log.
+    """
     has_several_logs = len(nprocs) > 1
     by = (streams.rank, *((streams.log,) if has_several_logs else ()))
-    order = np.lexsort((*by, streams.file_id, streams.operation, streams.api))
+    by_run = (streams.log,) if runs_apart else ()
+    order = np.lexsort((*by, streams.file_id, streams.operation, streams.api, *by_run))
     streams = streams.take(order)
     new = changes(streams.api, streams.operation, streams.file_id)
     [first] = new.nonzero()
@@ -101,7 +105,11 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
     uncounted = (streams.requests == 0) & (streams.bytes > 0)
     is_counted = ~np.logical_or.reduceat(uncounted, first)
     requests = np.add.reduceat(streams.requests, first) * is_counted
-    part_row, part_size, part_requests, part_bytes = _parts(streams, row, is_counted)
+    parts = _parts(streams, row, is_counted)
+    if runs_apart:
+        by_row = np.argsort(parts[0], kind="stable")
+        parts = (parts[0][by_row], parts[1][by_row], parts[2][by_row], parts[3][by_row])
+    part_row, part_size, part_requests, part_bytes = parts
     start, end = (
         np.minimum.reduceat(streams.start, first),
         np.maximum.reduceat(streams.end, first),
@@ -207,6 +215,22 @@ def take_rows(table: FilePhases, rows: NDArray[np.bool_]) -> FilePhases:
         values[field.name] = getattr(table, field.name)[kept]
     values["member_row"] = renumbered[values["member_row"]]
     values["part_row"] = renumbered[values["part_row"]]
+    return FilePhases(**values)
+
+
+def rows_between(table: FilePhases, first: int, end: int) -> FilePhases:
+    """View some rows of a table whose members and parts are sorted by row."""
+    if (first, end) == (0, len(table)):
+        return table
+    members, parts = (
+        slice(*np.searchsorted(rows, (first, end))) for rows in (table.member_row, table.part_row)
+    )
+    values = {}
+    for field in fields(table):
+        kept = {"member": members, "part": parts}.get(field.name.split("_")[0], slice(first, end))
+        values[field.name] = getattr(table, field.name)[kept]
+    values["member_row"] = values["member_row"] - first
+    values["part_row"] = values["part_row"] - first
     return FilePhases(**values)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,15 @@ from numpy.typing import NDArray
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import counted, in_digits
 from summario.phases.elapsed import of_pieces, within_bins
-from summario.phases.merge import FilePhases, repeat_row, rows_apart, stack_rows, take_rows
+from summario.phases.merge import (
+    FilePhases,
+    repeat_row,
+    rows_apart,
+    rows_between,
+    stack_rows,
+    take_rows,
+)
+from summario.phases.stacks import Stack
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.windows import Windows, bins_of, first_after_pauses, windows_between
 from summario.reading.dxt import DXT_MODULES
@@ -35,26 +44,69 @@ _ALWAYS_AFFORDABLE = 4_000_000
 
 @dataclass(frozen=True)
 class SplitRows:
-    """Rows that are split at pauses."""
+    """Rows that are split at pauses, with warnings of each run."""
 
     file_phases: FilePhases
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[tuple[str, ...], ...]
+
+
+class _Found(NamedTuple):
+    """The pieces of rows that are split, and warnings."""
+
+    pieces: Mapping[int, FilePhases]
+    warnings: tuple[str, ...]
 
 
 def split_at_pauses(
-    file_phases: FilePhases, run: Run, streams: Streams, time_distance: float
+    file_phases: FilePhases, stack: Stack, streams: Streams, time_distance: float
 ) -> SplitRows:
     """Split rows at pauses of more than `time_distance` seconds, exactly if DXT has all requests.
 
-    Otherwise a row's requests are divided by the HEATMAP's bytes before and after each pause.
+    Otherwise a row's requests are divided by the HEATMAP's bytes before and after each pause. Rows
+    of several runs are sorted by run.
     """
     is_long = file_phases.end - file_phases.start > time_distance
     file_phases = replace(file_phases, shown=~is_long)
-    [long_rows] = is_long.nonzero()
-    if not len(long_rows) or not any(log.traces for log in run.logs):
-        return SplitRows(file_phases)
+    warnings: list[tuple[str, ...]] = [()] * len(stack.runs)
+    pieces: dict[int, FilePhases] = {}
+    for place, first, end, of_run in _runs_with_traces(file_phases, is_long, stack, streams):
+        rows = rows_between(file_phases, first, end)
+        ids = stack.ids_of(rows.file_id)
+        found = _pieces_of_run(rows, ids, stack.runs[place], of_run, time_distance)
+        pieces |= {first + row: of_row for row, of_row in found.pieces.items()}
+        warnings[place] = found.warnings
+    return SplitRows(_with_pieces(file_phases, pieces, time_distance), tuple(warnings))
+
+
+def _runs_with_traces(
+    file_phases: FilePhases, is_long: NDArray[np.bool_], stack: Stack, streams: Streams
+) -> Iterator[tuple[int, int, int, Streams]]:
+    """Yield runs with long rows and traces: their places, first rows and ends, and streams."""
+    run = stack.runs_of(file_phases.file_id)
+    places = [
+        place
+        for place in np.unique(run[is_long]).tolist()
+        if any(log.traces for log in stack.runs[place].logs)
+    ]
+    if places and stack.has_several:
+        streams = streams.take(np.argsort(streams.log, kind="stable"))
+    of_streams = stack.runs_of_logs(streams.log)
+    for place in places:
+        first, end = np.searchsorted(run, (place, place + 1)).tolist()
+        yield place, first, end, streams.between(*np.searchsorted(of_streams, (place, place + 1)))
+
+
+def _pieces_of_run(
+    file_phases: FilePhases,
+    ids: NDArray[np.uint64],
+    run: Run,
+    streams: Streams,
+    time_distance: float,
+) -> _Found:
+    """Split the rows of a run, whose files have record ids, and mark the rows that stay whole."""
+    [long_rows] = (~file_phases.shown).nonzero()
     # A row with all requests in the trace needs no heat map.
-    traced = _completely_traced(run, file_phases, long_rows)
+    traced = _completely_traced(run, file_phases, ids, long_rows)
     file_phases.shown[list(traced)] = True
     pieces, whole = _split_traced(file_phases, traced, time_distance)
     rest = np.array([row for row in long_rows.tolist() if row not in traced], np.int64)
@@ -63,7 +115,8 @@ def split_at_pauses(
     for kind in dict.fromkeys(itertools.chain.from_iterable(heatmaps)):
         rows = rest[_are_of(file_phases, kind)[rest]]
         of_kind = [of_log.get(kind) for of_log in heatmaps]
-        if not len(rows) or not _have_all(streams.log[_are_of(streams, kind)], of_kind):
+        logs = streams.log[_are_of(streams, kind)] if len(run.logs) > 1 else np.zeros(1, np.int64)
+        if not len(rows) or not _have_all(logs, of_kind):
             continue
         bins = bins_of(of_kind, run.delays_seconds)
         file_phases.shown[rows] = bins.bin_seconds <= time_distance
@@ -86,7 +139,7 @@ def split_at_pauses(
     pairs = zip(run.logs, heatmaps, strict=False)
     if any(log.traces.get("HEATMAP") and not of_log for log, of_log in pairs):
         warnings.append("the HEATMAP data are damaged and not used, so pauses may be missing")
-    return SplitRows(_with_pieces(file_phases, pieces, time_distance), tuple(warnings))
+    return _Found(pieces, tuple(warnings))
 
 
 def _have_all(logs: Ints, heatmaps: Sequence[Heatmap | None]) -> bool:
@@ -290,15 +343,17 @@ def _first_accesses(row: FilePhases, count: int) -> Ints:
     return np.full(count, pieces if pieces < requests else once)
 
 
-def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[int, Operations]:
+def _completely_traced(
+    run: Run, file_phases: FilePhases, ids: NDArray[np.uint64], rows: Ints
+) -> dict[int, Operations]:
     """Find the rows whose requests were all traced; a full buffer has only the first ones."""
-    by_file = traced_by_file(run, file_phases.file_id[rows])
+    by_file = traced_by_file(run, ids[rows])
     if not by_file:
         return {}
     completely_traced = {}
     for row in rows.tolist():
         kind = APIS[file_phases.api[row]], OPERATIONS[file_phases.operation[row]]
-        traced = by_file.get((*kind, int(file_phases.file_id[row])))
+        traced = by_file.get((*kind, int(ids[row])))
         if (
             traced is not None
             and len(traced) == file_phases.requests[row]

@@ -22,11 +22,10 @@ from ioncast.insights.facts.values import (
 from ioncast_base.kinds import APIS, OPERATIONS, Api
 from ioncast_base.limits import LONGEST_SECONDS
 from summario.lustre_components import LustreComponents, lustre_components_of
-from summario.phases.extract import read_streams
 from summario.phases.sanity import sound_streams
 from summario.phases.selection import system_file_ids
 from summario.phases.settings import DEFAULTS
-from summario.phases.streams import MODULE_OF_API, Streams
+from summario.phases.streams import MODULE_OF_API, Streams, read_streams
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
 from summario.reading.heatmap import heatmaps_of
@@ -89,7 +88,7 @@ def _sound_records(log: DarshanLog, *, all_files: bool) -> DarshanLog:
         for api, module in MODULE_OF_API.items()
         if module in log.records
     }
-    streams = read_streams(log)
+    streams = read_streams(log.records)
     if streams is None:
         return replace(log, records=records, warnings=())
     sound = sound_streams(streams, of_system, DEFAULTS.layer, log.path)
@@ -116,7 +115,7 @@ def _emptied(records: Records, api: str, left_out: Streams) -> Records:
 
 def _without(records: Records, ids: NDArray[np.uint64]) -> Records:
     kept = ~is_among(records.ids, ids)
-    return records if kept.all() else replace(records, words=records.words[kept])
+    return records if kept.all() else records.take(kept)
 
 
 def _layers(
