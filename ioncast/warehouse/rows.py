@@ -273,7 +273,7 @@ def _file_system(facts: Facts, path: str) -> str | None:
     """The type of the file system whose mount point is the longest beginning of a path."""
     of = [
         (len(mount), kind)
-        for kind, mount in facts.run.mounts
+        for mount, kind in facts.run.mounts
         if path == mount or path.startswith(mount.rstrip("/") + "/")
     ]
     return max(of, default=(0, None))[1]
