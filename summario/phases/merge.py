@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,25 +232,6 @@ def rows_between(table: FilePhases, first: int, end: int) -> FilePhases:
     return FilePhases(**values)
 
 
-def rows_apart(table: FilePhases, rows: Ints) -> Iterator[FilePhases]:
-    """Yield each of some rows as a table of its own; members and parts are sorted only once."""
-    member_order = np.argsort(table.member_row, kind="stable")
-    part_order = np.argsort(table.part_row, kind="stable")
-    slices = [
-        (order, *(np.searchsorted(of_rows[order], rows, side) for side in ("left", "right")))
-        for order, of_rows in ((member_order, table.member_row), (part_order, table.part_row))
-    ]
-    for index, row in enumerate(rows):
-        members, parts = (order[first[index] : end[index]] for order, first, end in slices)
-        values = {}
-        for field in fields(table):
-            kept = {"member": members, "part": parts}.get(field.name.split("_")[0], [row])
-            values[field.name] = getattr(table, field.name)[kept]
-        values["member_row"] = np.zeros(len(members), np.int64)
-        values["part_row"] = np.zeros(len(parts), np.int64)
-        yield FilePhases(**values)
-
-
 def stack_rows(tables: list[FilePhases]) -> FilePhases:
     """Stack tables."""
     offsets = np.cumsum([0, *(len(table) for table in tables[:-1])])
@@ -262,19 +241,6 @@ def stack_rows(tables: list[FilePhases]) -> FilePhases:
         if field.name in ("member_row", "part_row"):
             arrays = [array + offset for array, offset in zip(arrays, offsets, strict=True)]
         values[field.name] = np.concatenate(arrays)
-    return FilePhases(**values)
-
-
-def repeat_row(row: FilePhases, count: int) -> FilePhases:
-    """Stack copies of a table of one row, but without its parts."""
-    nothing = np.zeros(0, np.int64)
-    values: dict[str, Any] = {
-        field.name: nothing
-        if field.name.startswith("part_")
-        else np.tile(getattr(row, field.name), count)
-        for field in fields(FilePhases)
-    }
-    values["member_row"] = np.repeat(np.arange(count), len(row.member_row))
     return FilePhases(**values)
 
 

@@ -16,15 +16,8 @@ from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import counted, in_digits
-from summario.phases.elapsed import of_pieces, within_bins
-from summario.phases.merge import (
-    FilePhases,
-    repeat_row,
-    rows_apart,
-    rows_between,
-    stack_rows,
-    take_rows,
-)
+from summario.phases.merge import FilePhases, rows_between
+from summario.phases.pieces import Pieces, split_at_windows, split_by_requests, with_pieces
 from summario.phases.stacks import Stack
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.windows import Windows, bins_of, first_after_pauses, windows_between
@@ -53,7 +46,7 @@ class SplitRows:
 class _Found(NamedTuple):
     """The pieces of rows that are split, and warnings."""
 
-    pieces: Mapping[int, FilePhases]
+    pieces: list[Pieces]
     warnings: tuple[str, ...]
 
 
@@ -68,14 +61,14 @@ def split_at_pauses(
     is_long = file_phases.end - file_phases.start > time_distance
     file_phases = replace(file_phases, shown=~is_long)
     warnings: list[tuple[str, ...]] = [()] * len(stack.runs)
-    pieces: dict[int, FilePhases] = {}
+    pieces: list[Pieces] = []
     for place, first, end, of_run in _runs_with_traces(file_phases, is_long, stack, streams):
         rows = rows_between(file_phases, first, end)
         ids = stack.ids_of(rows.file_id)
         found = _pieces_of_run(rows, ids, stack.runs[place], of_run, time_distance)
-        pieces |= {first + row: of_row for row, of_row in found.pieces.items()}
+        pieces += [each.further(first) for each in found.pieces]
         warnings[place] = found.warnings
-    return SplitRows(_with_pieces(file_phases, pieces, time_distance), tuple(warnings))
+    return SplitRows(with_pieces(file_phases, pieces, time_distance), tuple(warnings))
 
 
 def _runs_with_traces(
@@ -124,7 +117,7 @@ def _pieces_of_run(
         if windows is not None:
             windows = _without_others(windows, file_phases, streams, kind)
             found, too_many = _split_at_windows(file_phases, rows, windows)
-            pieces |= found
+            pieces += found
             whole += too_many
         if bins.bin_seconds > time_distance:
             several = rows[file_phases.requests[rows] > 1]
@@ -149,7 +142,7 @@ def _have_all(logs: Ints, heatmaps: Sequence[Heatmap | None]) -> bool:
 
 def _split_traced(
     file_phases: FilePhases, traced: Mapping[int, Operations], time_distance: float
-) -> tuple[dict[int, FilePhases], int]:
+) -> tuple[list[Pieces], int]:
     """Split rows at the pauses of their requests; also count those with too many pauses."""
     firsts = {
         index: first_after_pauses(requests.start_seconds, requests.end_seconds, time_distance)
@@ -157,29 +150,29 @@ def _split_traced(
     }
     rows = np.array([index for index, first in firsts.items() if len(first) > 1], np.int64)
     pieces = np.array([len(firsts[index]) for index in rows.tolist()], np.int64)
-    few = rows[_are_affordable(file_phases, rows, pieces)]
-    split = {
-        index: _split_by_requests(row, traced[index], firsts[index])
-        for index, row in zip(few.tolist(), rows_apart(file_phases, few), strict=True)
-    }
-    file_phases.shown[[row for row in rows.tolist() if row not in split]] = False
-    return split, len(rows) - len(few)
+    are_affordable = _are_affordable(file_phases, rows, pieces)
+    file_phases.shown[rows[~are_affordable]] = False
+    split = [
+        split_by_requests(index, traced[index], firsts[index])
+        for index in rows[are_affordable].tolist()
+    ]
+    return split, len(rows) - len(split)
 
 
 def _split_at_windows(
     file_phases: FilePhases, rows: Ints, windows: Windows
-) -> tuple[dict[int, FilePhases], int]:
+) -> tuple[list[Pieces], int]:
     """Split rows at the pauses of a heat map; also count those with too many pauses."""
     first, last = windows.first_and_last(file_phases.start[rows], file_phases.end[rows])
     rows, pieces = rows[first < last], (last - first + 1)[first < last]
     few = rows[_are_affordable(file_phases, rows, pieces)]
-    split = {
-        index: _split_by_heatmap(row, windows)
-        for index, row in zip(few.tolist(), rows_apart(file_phases, few), strict=True)
-    }
-    found = {index: pieces for index, pieces in split.items() if pieces is not None}
-    file_phases.shown[[row for row in rows.tolist() if row not in found]] = False
-    return found, len(rows) - len(few)
+    split = list(split_at_windows(file_phases, few, windows))
+    are_whole = np.zeros(len(file_phases), bool)
+    are_whole[rows] = True
+    for found in split:
+        are_whole[found.row] = False
+    file_phases.shown[are_whole] = False
+    return split, len(rows) - len(few)
 
 
 def _are_affordable(file_phases: FilePhases, rows: Ints, pieces: Ints) -> NDArray[np.bool_]:
@@ -191,18 +184,6 @@ def _are_affordable(file_phases: FilePhases, rows: Ints, pieces: Ints) -> NDArra
     affordable = np.zeros(len(rows), bool)
     affordable[order] = np.cumsum(cost[order]) <= max(_ALWAYS_AFFORDABLE, _MOST_PIECES * size.sum())
     return affordable
-
-
-def _with_pieces(
-    file_phases: FilePhases, pieces: Mapping[int, FilePhases], time_distance: float
-) -> FilePhases:
-    """Replace rows by their pieces, which come last."""
-    if not pieces:
-        return file_phases
-    whole = np.ones(len(file_phases), bool)
-    whole[list(pieces)] = False
-    timed = (of_pieces(pieces[row], file_phases, row, time_distance) for row in sorted(pieces))
-    return stack_rows([take_rows(file_phases, whole), *timed])
 
 
 def _unseen_pauses(blurred: Mapping[int, float], time_distance: float) -> Iterator[str]:
@@ -237,110 +218,6 @@ def _are_of(table: FilePhases | Streams, kind: tuple[str, str]) -> NDArray[np.bo
     api, operation = APIS.index(kind[0]), OPERATIONS.index(kind[1])
     is_of_kind: NDArray[np.bool_] = (table.api == api) & (table.operation == operation)
     return is_of_kind
-
-
-def _split_by_requests(row: FilePhases, traced: Operations, first: Ints) -> FilePhases:
-    """Split a row before some of its requests, which are sorted by start."""
-    start, end, length = traced.start_seconds, traced.end_seconds, traced.length
-    piece = np.searchsorted(first, np.arange(len(start)), side="right") - 1
-    by_size = np.lexsort((length, piece))
-    of_size = np.flatnonzero(changes(piece[by_size], length[by_size]))
-    size, counts = length[by_size][of_size], np.diff(of_size, append=len(length))
-    busy = np.add.reduceat(end - start, first)
-    return _pieces(
-        row,
-        start=start[first],
-        end=np.maximum.reduceat(end, first),
-        requests=np.bincount(piece),
-        busy_share=busy / max(busy.sum(), 1e-12),
-        part_row=piece[by_size][of_size],
-        part_size=size.astype(np.float64),
-        part_requests=counts,
-        part_bytes=size * counts,
-    )
-
-
-def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
-    [first], [last] = windows.first_and_last(row.start, row.end)
-    # The row moved bytes at its start and at its end, so these windows have at least one byte.
-    moved = np.maximum(windows.moved[first : last + 1], [1, *np.zeros(last - first - 1), 1])
-    busy = moved > 0
-    if busy.sum() > row.requests[0] or row.part_requests.sum() == 0:
-        return None
-    starts = np.append(row.start, windows.starts[first + 1 : last + 1])
-    ends = np.append(windows.ends[first:last], row.end)
-    pieces = _shared_out(row, starts[busy], ends[busy], moved[busy] / moved.sum())
-    return within_bins(pieces, windows, first + np.searchsorted(starts, pieces.start))
-
-
-def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> FilePhases:
-    """Copy a row for each window, with its `share` of the requests; the shares add up to 1."""
-    until = np.append(0, np.cumsum(share))
-    until[-1] = 1
-    requests_until = np.rint(np.outer(until, row.part_requests)).astype(np.int64)
-    # A request is not split, so the bytes of a piece follow from its requests.
-    bytes_until = np.rint(requests_until * (row.part_bytes / row.part_requests)).astype(np.int64)
-    bytes_until[-1] = row.part_bytes
-    requests = np.diff(requests_until.sum(axis=1))
-    # Reads at the end of a file move no bytes, so they are in no part. They make no window of
-    # their own: the windows that move bytes share them out.
-    empty = row.requests[0] - row.part_requests.sum()
-    has_bytes = requests > 0
-    until = np.append(0, np.cumsum(share * has_bytes / share[has_bytes].sum()))
-    requests += np.diff(np.rint(until * empty).astype(np.int64))
-    kept = np.flatnonzero(has_bytes)
-    return _pieces(
-        row,
-        start=start[kept],
-        end=end[kept],
-        requests=requests[kept],
-        busy_share=share[kept] / share[kept].sum(),
-        part_row=np.repeat(np.arange(len(kept)), len(row.part_size)),
-        part_size=np.tile(row.part_size, len(kept)),
-        part_requests=np.diff(requests_until, axis=0)[kept].ravel(),
-        part_bytes=np.diff(bytes_until, axis=0)[kept].ravel(),
-    )
-
-
-def _pieces(
-    row: FilePhases,
-    *,
-    start: Floats,
-    end: Floats,
-    requests: Ints,
-    busy_share: Floats,
-    part_row: Ints,
-    part_size: Floats,
-    part_requests: Ints,
-    part_bytes: Ints,
-) -> FilePhases:
-    """Copy a row for each piece, with the piece's times, requests and parts."""
-    count = len(start)
-    whole = repeat_row(row, count)
-    used = part_bytes > 0
-    return replace(
-        whole,
-        start=start,
-        end=end,
-        moved_from=start,
-        moved_until=end,
-        requests=requests,
-        unordered=_first_accesses(row, count),
-        bytes=np.bincount(part_row, part_bytes, minlength=count).astype(np.int64),
-        time=whole.time * busy_share,
-        metadata=whole.metadata * busy_share,
-        part_row=part_row[used],
-        part_size=part_size[used],
-        part_requests=part_requests[used],
-        part_bytes=part_bytes[used],
-    )
-
-
-def _first_accesses(row: FilePhases, count: int) -> Ints:
-    """Count first accesses in each piece, if enough requests are left to tell the order."""
-    once, requests = row.unordered[0], row.counted[0]
-    pieces = max(once, row.processes[0] * count)
-    return np.full(count, pieces if pieces < requests else once)
 
 
 def _completely_traced(
