@@ -204,7 +204,7 @@ def _streams_of_tables(stack: Stack, settings: ExtractionSettings) -> list[_Tabl
     if settings.all_files:
         system_files = [np.zeros(0, np.uint64)] * len(stack.tables)
     else:
-        system_files = stack.system_files()
+        system_files = stack.system_files
     return [
         _streams_of_table(stack, index, of_table, settings.layer)
         for index, of_table in enumerate(system_files)
@@ -214,7 +214,7 @@ def _streams_of_tables(stack: Stack, settings: ExtractionSettings) -> list[_Tabl
 def _streams_of_table(
     stack: Stack, index: int, system_files: NDArray[np.uint64], layer: str
 ) -> _TableStreams:
-    read = read_streams(stack.tables[index])
+    read = stack.streams[index]
     if read is None:
         return _TableStreams(system_files)
     if stack.has_several:

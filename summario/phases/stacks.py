@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from summario.phases.sanity import are_sound
 from summario.phases.selection import system_file_ids
-from summario.phases.streams import Ints, changes, read_streams
+from summario.phases.streams import Ints, Streams, changes, read_streams
 from summario.reading.file_ids import is_among
 from summario.reading.log import RECORD_MODULES, DarshanLog
 from summario.reading.records import Records
@@ -76,8 +76,14 @@ class Stack:
         """Find the record id of each file."""
         return self.record_ids[files] if self.has_several else files
 
+    @cached_property
+    def streams(self) -> list[Streams | None]:
+        """The streams of each table, see `read_streams`."""
+        return list(map(read_streams, self.tables))
+
+    @cached_property
     def system_files(self) -> list[Ids]:
-        """List the files of the system in each table."""
+        """The files of the system in each table."""
         found = [system_file_ids(log) for log in self.logs]
         if not self.has_several:
             return found
@@ -162,7 +168,7 @@ def _counters(run: Run) -> tuple[tuple[str, int, bool], ...]:
 
 def _are_sound(stack: Stack) -> NDArray[np.bool_]:
     """Tell which runs have possible numbers only."""
-    streams = read_streams(stack.tables[0])
+    [streams] = stack.streams
     if streams is None:
         return np.ones(len(stack.runs), bool)
     return are_sound(streams, len(stack.runs))

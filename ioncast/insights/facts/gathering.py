@@ -98,7 +98,7 @@ class _SoundTable(NamedTuple):
 
 def _sound_tables(stack: Stack, *, all_files: bool) -> list[_SoundTable]:
     nothing = np.zeros(0, np.uint64)
-    system_files = [nothing] * len(stack.tables) if all_files else stack.system_files()
+    system_files = [nothing] * len(stack.tables) if all_files else stack.system_files
     if stack.has_several:
         return [_SoundTable(_counting(stack.tables[0], system_files[0]))]
     return [
