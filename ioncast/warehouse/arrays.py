@@ -11,22 +11,30 @@ from numpy.typing import NDArray
 
 from ioncast.warehouse.schema import SCHEMAS
 
-PLACE = "place"
-"""The column with the place of a row's log in the bundle, which no table keeps."""
-_PLACE = pa.field(PLACE, pa.int64())
+INDEX = "index"
+"""The column with the index of a row's log among the logs of a stack, which no table keeps."""
+_PLACE = pa.field("place", pa.int64())
 
 Columns = Mapping[str, Any]
 """Columns of a table by name, lists or arrays; a column that is missing is null."""
 
 
-def table_of(name: str, columns: Columns) -> pa.Table:
-    """Make a table with the places of its rows; NaN becomes null."""
+def table_of(
+    name: str, columns: Columns, places: NDArray[np.int64], logs: pa.Array | None = None
+) -> pa.Table:
+    """Make a table of rows with the place of their log, and its name in `logs`; NaN becomes null.
+
+    `places` and `logs` have an entry for each log of the stack.
+    """
+    index = np.asarray(columns[INDEX], np.int64)
+    columns = {**columns, _PLACE.name: places[index]}
+    if logs is not None:
+        columns["log"] = logs.take(pa.array(index))
     schema = SCHEMAS[name].append(_PLACE)
-    rows = len(columns[PLACE])
     arrays = [
         _array(columns[field.name], field.type)
         if field.name in columns
-        else pa.nulls(rows, field.type)
+        else pa.nulls(len(index), field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -35,10 +43,10 @@ def table_of(name: str, columns: Columns) -> pa.Table:
 def joined(name: str, tables: list[pa.Table]) -> pa.Table:
     """Join tables of some logs each to a table of all logs in their order."""
     table = pa.concat_tables([SCHEMAS[name].append(_PLACE).empty_table(), *tables])
-    places = table[PLACE].to_numpy()
+    places = table[_PLACE.name].to_numpy()
     if (places[1:] < places[:-1]).any():
         table = table.take(pa.array(np.argsort(places, kind="stable")))
-    return table.drop_columns([PLACE])
+    return table.drop_columns([_PLACE.name])
 
 
 def known(values: NDArray[Any], are_known: NDArray[np.bool_]) -> pa.Array:

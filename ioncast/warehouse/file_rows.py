@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ioncast.insights.facts.slowest_ranks import SharedFiles
 from ioncast.insights.facts.values import Bools, FileFacts, Floats, Ints, Layer
-from ioncast.warehouse.arrays import PLACE, Columns, hexadecimal, known, named, texts
+from ioncast.warehouse.arrays import INDEX, Columns, hexadecimal, known, named, texts
 from ioncast_base.kinds import APIS
 from summario.lustre_components import LustreComponents
 from summario.lustre_servers import first_mirrors
@@ -55,7 +55,7 @@ def file_rows(files: FilesOfRuns) -> Iterator[Columns]:
     """Yield the rows of each layer."""
     of_files = _of_files(files)
     for layer in files.facts.layers.values():
-        yield {PLACE: files.run[layer.used_files], **_of_layer(files.facts, layer, of_files)}
+        yield {INDEX: files.run[layer.used_files], **_of_layer(files.facts, layer, of_files)}
 
 
 def _of_layer(facts: FileFacts, layer: Layer, of_files: _OfFiles) -> dict[str, Any]:

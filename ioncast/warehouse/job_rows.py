@@ -10,7 +10,7 @@ import numpy as np
 
 from ioncast.insights.facts.file_times import file_times_of
 from ioncast.insights.facts.values import Bools, RunFacts, total
-from ioncast.warehouse.arrays import PLACE, Columns
+from ioncast.warehouse.arrays import INDEX, Columns
 from ioncast.warehouse.file_rows import FilesOfRuns
 from ioncast.warehouse.schema import EXTRACTOR
 from ioncast_base.files import program_of
@@ -36,7 +36,7 @@ def job_rows(
         of_run = slice(files.edges[index], files.edges[index + 1])
         rows.append(
             {
-                PLACE: index,
+                INDEX: index,
                 **of_file,
                 **_job(run, extraction, float(io_seconds[of_run].sum())),
                 "read_bytes": total(files.facts.files.bytes_read[of_run]),

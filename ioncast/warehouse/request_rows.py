@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from ioncast.warehouse.arrays import PLACE, Columns, named
+from ioncast.warehouse.arrays import INDEX, Columns, named
 from ioncast.warehouse.file_rows import FilesOfRuns
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.lustre_components import LustreComponents
@@ -35,7 +35,7 @@ def request_size_rows(files: FilesOfRuns) -> Iterator[Columns]:
             small[:, _SMALL_BINS] = np.maximum(np.add.reduceat(of.small, first) - known_small, 0)
             small[:, _SMALL_BINS + 1 :] = 0
             yield {
-                PLACE: np.repeat(run[first], len(SIZE_BINS)),
+                INDEX: np.repeat(run[first], len(SIZE_BINS)),
                 "api": named((api,), np.zeros(counts.size, np.int8)),
                 "operation": named((operation,), np.zeros(counts.size, np.int8)),
                 "bin": named(SIZE_BINS, np.tile(np.arange(len(SIZE_BINS)), len(first))),

@@ -24,7 +24,7 @@ from ioncast.insights.facts.gathering import (
     trace_of,
 )
 from ioncast.insights.facts.slowest_ranks import shared_files_of
-from ioncast.warehouse.arrays import PLACE, Columns, joined, table_of
+from ioncast.warehouse.arrays import INDEX, Columns, joined, table_of
 from ioncast.warehouse.file_rows import FilesOfRuns, file_rows
 from ioncast.warehouse.job_rows import job_rows
 from ioncast.warehouse.request_rows import file_server_rows, request_rows, request_size_rows
@@ -38,7 +38,7 @@ from summario.reading.log import PHASE_MODULES, opened_log
 from summario.reading.operations import Operations
 from summario.reading.sources import Source, read_source
 from summario.runs.hosts import HOST_MODULES
-from summario.runs.logs_of_run import Run, run_of
+from summario.runs.logs_of_run import Run
 
 WAREHOUSE_MODULES = tuple(dict.fromkeys((*PHASE_MODULES, *FACT_MODULES)))
 _NAMES_OF_PHASES = {
@@ -54,7 +54,7 @@ _NAMES_OF_PHASES = {
     "log": "log_name",
 }
 # Logs are computed together until their records and traces take so much memory.
-_MOST_BYTES_TOGETHER = 64 << 20
+_MOST_BYTES_TOGETHER = 128 << 20
 # A larger file is not in memory as a whole while it is read.
 _SMALL_FILE_BYTES = 64 << 20
 
@@ -142,7 +142,7 @@ def _read(place: int, source: Source | IoncastError, choice: Choice) -> _Log | p
     about = {"path": source.name, "system": choice.system, **_file_facts(source)}
     try:
         source = _with_content(source, about["size_bytes"])
-        run = run_of([read_source(source, choice.modules)])
+        run = Run((read_source(source, choice.modules),))
         return _Log(place, run, _sha256(source), about)
     except IoncastError as error:
         return _failure(place, about, error.what)
@@ -151,8 +151,9 @@ def _read(place: int, source: Source | IoncastError, choice: Choice) -> _Log | p
 
 
 def _failure(place: int, about: Mapping[str, Any], reason: str) -> pa.Table:
-    row = {PLACE: place, **about, "reason": reason}
-    return table_of("failed", {name: [value] for name, value in row.items()})
+    row = {INDEX: 0, **about, "reason": reason}
+    places = np.array([place])
+    return table_of("failed", {name: [value] for name, value in row.items()}, places)
 
 
 def _file_facts(source: Source) -> dict[str, Any]:
@@ -188,9 +189,11 @@ def _rows_or_failures(
     logs: Sequence[_Log], stack: Stack, choice: Choice
 ) -> list[tuple[str, pa.Table]]:
     """Make the rows of alike logs; halve them until one is found that cannot be put into tables."""
+    places = np.array([log.place for log in logs], np.int64)
+    digests = pa.array([log.digest for log in logs])
     try:
         return [
-            (name, table_of(name, _in_bundle(logs, columns)))
+            (name, table_of(name, columns, places, digests))
             for name, columns in _rows_of_stack(logs, stack, choice)
         ]
     except IoncastError as error:
@@ -207,18 +210,10 @@ def _rows_or_failures(
     ]
 
 
-def _in_bundle(logs: Sequence[_Log], columns: Columns) -> Columns:
-    """Put the places and the digests of logs in place of their indices."""
-    index = np.asarray(columns[PLACE], np.int64)
-    places = np.array([log.place for log in logs], np.int64)
-    digests = pa.array([log.digest for log in logs])
-    return {**columns, PLACE: places[index], "log": digests.take(pa.array(index))}
-
-
 def _rows_of_stack(
     logs: Sequence[_Log], stack: Stack, choice: Choice
 ) -> Iterator[tuple[str, Columns]]:
-    """Yield rows of the tables, with the indices of their logs in place of the places."""
+    """Yield rows of the tables, with the indices of their logs."""
     facts = file_facts_of(stack)
     shared = shared_files_of(facts)
     run = stack.runs_of(facts.files.id)
@@ -245,12 +240,12 @@ def _rows_of_stack(
     for index, trace in enumerate(traces):
         if trace is not None:
             if choice.requests:
-                yield "requests", {PLACE: [index] * len(trace), **request_rows(trace)}
+                yield "requests", {INDEX: [index] * len(trace), **request_rows(trace)}
             servers = file_server_rows(files.lustre[index], trace)
-            yield "file_servers", {PLACE: [index] * len(servers["file"]), **servers}
+            yield "file_servers", {INDEX: [index] * len(servers["file"]), **servers}
     for index, each in enumerate(stack.runs if choice.findings else ()):
         findings = _findings(run_checks(Case(facts_of(each))))
-        yield "findings", {PLACE: [index] * len(findings["code"]), **findings}
+        yield "findings", {INDEX: [index] * len(findings["code"]), **findings}
 
 
 def _trace(files: FilesOfRuns, index: int, run: Run, choice: Choice) -> Operations | None:
@@ -271,7 +266,7 @@ def _phases(phases: Sequence[Sequence[Phase]]) -> Columns:
         columns["ranks"] = [str(ranks) for ranks in columns["ranks"]]
     known_names = {field.name for field in SCHEMAS["phases"]}
     kept = {name: column for name, column in columns.items() if name in known_names}
-    return {PLACE: np.repeat(np.arange(len(phases)), list(map(len, phases))), **kept}
+    return {INDEX: np.repeat(np.arange(len(phases)), list(map(len, phases))), **kept}
 
 
 def _findings(checked: Checked) -> Columns:

@@ -89,7 +89,7 @@ def _with_known_times(streams: Streams, impossible: NDArray[np.bool_]) -> Stream
     )
 
 
-def are_sound(streams: Streams, logs: int) -> NDArray[np.bool_]:
+def sound_logs(streams: Streams, logs: int) -> NDArray[np.bool_]:
     """Tell which logs have possible numbers only, and a possible sum of all."""
     sound = np.ones(logs, bool)
     sound[streams.log[~_possible(streams)]] = False
@@ -100,7 +100,7 @@ def are_sound(streams: Streams, logs: int) -> NDArray[np.bool_]:
 
 
 def of_sound_logs(streams: Streams, system_files: NDArray[np.uint64], layer: str) -> SoundStreams:
-    """Choose the layer of each file of logs that `are_sound`."""
+    """Choose the layer of each file of `sound_logs`."""
     nothing = streams.take(np.zeros(len(streams), bool))
     streams = _with_known_times(streams, np.zeros(len(streams), bool))
     used = select_layer(streams.take(~is_among(streams.file_id, system_files)), layer)

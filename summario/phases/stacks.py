@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from summario.phases.sanity import are_sound
+from summario.phases.sanity import sound_logs
 from summario.phases.selection import system_file_ids
 from summario.phases.streams import Ints, Streams, changes, read_streams
 from summario.reading.file_ids import is_among
@@ -20,6 +19,8 @@ from summario.reading.records import Records
 from summario.runs.logs_of_run import Run
 
 Ids = NDArray[np.uint64]
+# The version of each module, and whether its records are partial.
+_Counters = dict[str, tuple[int, bool]]
 
 
 @dataclass(frozen=True)
@@ -98,32 +99,38 @@ class Stack:
 def stacked(runs: Sequence[Run]) -> Stack:
     """Stack one run, or several runs of one log each with the same counters and sound records."""
     if len(runs) == 1:
-        tables = tuple(log.records for log in runs[0].logs)
-        return Stack(tuple(runs), tables, np.zeros(0, np.uint64), np.zeros(0, np.int64))
+        of_run = tuple(log.records for log in runs[0].logs)
+        return Stack(tuple(runs), of_run, np.zeros(0, np.uint64), np.zeros(0, np.int64))
     of_logs = [run.logs[0].records for run in runs]
-    modules = [module for module in RECORD_MODULES if module in of_logs[0]]
-    sizes = [[len(records[module].words) for records in of_logs] for module in modules]
-    words = {module: np.concatenate([each[module].words for each in of_logs]) for module in modules}
-    log = [np.repeat(np.arange(len(runs)), size) for size in sizes]
-    nothing = np.zeros(0, np.int64)
-    ids = np.concatenate([nothing, *(each[:, 0] for each in words.values())]).view(np.uint64)
-    of_log = np.concatenate([nothing, *log])
-    number = _numbered(ids, of_log)
-    files = number.max(initial=-1) + 1
-    record_ids, run_of_file = np.zeros(files, np.uint64), np.zeros(files, np.int64)
-    record_ids[number], run_of_file[number] = ids, of_log
     nprocs = np.array([run.nprocs for run in runs], np.int64)
-    table, end = {}, 0
-    for module, own_log in zip(modules, log, strict=True):
-        begin, end = end, end + len(own_log)
-        words[module][:, 0] = number[begin:end]
-        first = of_logs[0][module]
-        table[module] = Records(
-            module, words[module], first.columns, first.partial, nprocs[own_log], own_log
+    tables = {
+        module: _joined(of_module, nprocs)
+        for module in RECORD_MODULES
+        if (
+            of_module := [
+                (place, each[module]) for place, each in enumerate(of_logs) if module in each
+            ]
         )
-    return Stack(
-        tuple(runs), (table,), record_ids, np.searchsorted(run_of_file, np.arange(len(runs)))
-    )
+    }
+    nothing = [np.zeros(0, np.int64)]
+    ids = np.concatenate([*nothing, *(table.words[:, 0] for table in tables.values())])
+    log = np.concatenate([*nothing, *(table.log for table in tables.values())])
+    number, end = _numbered(ids.view(np.uint64), log), 0
+    for table in tables.values():
+        begin, end = end, end + len(table.words)
+        table.words[:, 0] = number[begin:end]
+    files = number.max(initial=-1) + 1
+    record_ids, run_of_file = np.zeros((2, files), np.int64)
+    record_ids[number], run_of_file[number] = ids, log
+    first_files = np.searchsorted(run_of_file, np.arange(len(runs)))
+    return Stack(tuple(runs), (tables,), record_ids.view(np.uint64), first_files)
+
+
+def _joined(tables: Sequence[tuple[int, Records]], nprocs: Ints) -> Records:
+    """Copy the records of logs, given with their places, to one table."""
+    log = np.repeat([place for place, _ in tables], [len(records.words) for _, records in tables])
+    words = np.concatenate([records.words for _, records in tables])
+    return replace(tables[0][1], words=words, nprocs=nprocs[log], log=log)
 
 
 def _numbered(ids: Ids, log: Ints) -> Ints:
@@ -140,35 +147,57 @@ def stacks_of(runs: Sequence[Run]) -> Iterator[tuple[list[int], Stack]]:
 
     A run of several logs, or with an impossible number, is a stack of its own.
     """
-    alike: dict[Any, list[int]] = {}
-    for place, run in enumerate(runs):
-        alike.setdefault(_counters(run) if len(run.logs) == 1 else place, []).append(place)
-    for places in alike.values():
+    for places in _alike(runs):
         stack = stacked([runs[place] for place in places])
-        is_sound = _are_sound(stack) if stack.has_several else np.ones(1, bool)
-        if is_sound.all():
+        are_sound = _are_sound(stack)
+        if are_sound.all():
             yield places, stack
             continue
-        for place in (place for place, sound in zip(places, is_sound, strict=True) if not sound):
-            yield [place], stacked([runs[place]])
-        rest = [place for place, sound in zip(places, is_sound, strict=True) if sound]
-        if rest:
-            yield rest, stacked([runs[place] for place in rest])
+        sound = [place for place, is_sound in zip(places, are_sound, strict=True) if is_sound]
+        unsound = [
+            [place] for place, is_sound in zip(places, are_sound, strict=True) if not is_sound
+        ]
+        for some in filter(None, (sound, *unsound)):
+            yield some, stacked([runs[place] for place in some])
 
 
-def _counters(run: Run) -> tuple[tuple[str, int, bool], ...]:
-    """Tell which counters a log has; stacked records are all partial, or none of them is."""
-    [log] = run.logs
-    return tuple(
-        (module, log.header.module_versions[module], log.records[module].partial)
+def _alike(runs: Sequence[Run]) -> Iterator[list[int]]:
+    """Group runs of one log whose modules have the same counters; a log may lack a module."""
+    groups: list[tuple[_Counters, list[int]]] = []
+    counters = [_counters(run) for run in runs]
+    # Logs with most modules come first, so that the others find all their modules in a group.
+    for place in sorted(range(len(runs)), key=lambda place: -len(counters[place])):
+        if len(runs[place].logs) > 1:
+            yield [place]
+            continue
+        group = next((each for each in groups if _have_no_other(counters[place], each[0])), None)
+        if group is None:
+            groups.append((counters[place], [place]))
+        else:
+            group[0].update(counters[place])
+            group[1].append(place)
+    for _, places in groups:
+        yield sorted(places)
+
+
+def _have_no_other(counters: _Counters, known: _Counters) -> bool:
+    """Whether modules have the known counters, or are not known."""
+    return all(known.get(module, own) == own for module, own in counters.items())
+
+
+def _counters(run: Run) -> _Counters:
+    """Tell which counters a log has; stacked records of a module are all partial, or none is."""
+    log = run.logs[0]
+    return {
+        module: (log.header.module_versions[module], log.records[module].partial)
         for module in RECORD_MODULES
         if module in log.records
-    )
+    }
 
 
 def _are_sound(stack: Stack) -> NDArray[np.bool_]:
-    """Tell which runs have possible numbers only."""
-    [streams] = stack.streams
-    if streams is None:
-        return np.ones(len(stack.runs), bool)
-    return are_sound(streams, len(stack.runs))
+    """Tell which of several runs have possible numbers only."""
+    streams = stack.streams[0] if stack.has_several else None
+    return (
+        np.ones(len(stack.runs), bool) if streams is None else sound_logs(streams, len(stack.runs))
+    )

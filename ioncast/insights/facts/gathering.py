@@ -274,12 +274,12 @@ def _highest(files: int, layers: Mapping[Api, Layer]) -> NDArray[np.int8]:
 def run_facts_of(run: Run) -> RunFacts:
     """Gather the job record and the modules of a run."""
     first = run.first
+    partial = {name for log in run.logs for name in log.header.partial_modules}
     modules = {
-        name: Module(name, log.header.module_versions[name], name in log.header.partial_modules)
+        name: Module(name, log.header.module_versions[name], name in partial)
         for log in reversed(run.logs)
         for name in log.header.modules
     }
-    partial = {name for log in run.logs for name in log.header.partial_modules}
     return RunFacts(
         name=run.name,
         job_id=first.id,
@@ -289,9 +289,7 @@ def run_facts_of(run: Run) -> RunFacts:
         end_seconds=max(log.job.end_seconds for log in run.logs),
         command=first.executable,
         darshan=first.library_version or f"log format {run.logs[0].header.version}",
-        modules=tuple(
-            replace(module, is_partial=name in partial) for name, module in modules.items()
-        ),
+        modules=tuple(modules.values()),
         mounts=tuple(first.mounts()),
     )
 
