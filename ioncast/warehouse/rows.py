@@ -54,7 +54,7 @@ _NAMES_OF_PHASES = {
     "log": "log_name",
 }
 # Logs are computed together until their records and traces take so much memory.
-_MOST_BYTES_TOGETHER = 128 << 20
+_MOST_BYTES_TOGETHER = 64 << 20
 # A larger file is not in memory as a whole while it is read.
 _SMALL_FILE_BYTES = 64 << 20
 
