@@ -31,11 +31,11 @@ from ioncast.warehouse.request_rows import file_server_rows, request_rows, reque
 from ioncast.warehouse.schema import SCHEMAS
 from ioncast_base.errors import IoncastError
 from summario.phases.extract import extract_stack
+from summario.phases.pauses import has_trace
 from summario.phases.stacks import Stack, stacked, stacks_of
 from summario.phases.tables import to_record
 from summario.phases.values import Phase
 from summario.reading.log import PHASE_MODULES, opened_log
-from summario.reading.operations import Operations
 from summario.reading.sources import Source, read_source
 from summario.runs.hosts import HOST_MODULES
 from summario.runs.logs_of_run import Run
@@ -111,8 +111,8 @@ def tables_of(
     """
     choice = Choice(system, findings, requests)
     parts: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
-    for name, columns in _rows(sources, choice):
-        parts[name].append(columns)
+    for name, table in _rows(sources, choice):
+        parts[name].append(table)
     return {name: joined(name, of_table) for name, of_table in parts.items()}
 
 
@@ -229,30 +229,32 @@ def _rows_of_stack(
             for each, of_run in zip(stack.runs, pairwise(edges), strict=True)
         ],
     )
-    traces = [_trace(files, index, each, choice) for index, each in enumerate(stack.runs)]
-    have_requests = [choice.requests and trace is not None for trace in traces]
+    have_requests = [choice.requests and has_trace(each) for each in stack.runs]
     yield "jobs", job_rows([log.about for log in logs], runs, files, found, have_requests)
     for columns in file_rows(files):
         yield "files", columns
     yield "phases", _phases([each.phases for each in found])
     for columns in request_size_rows(files):
         yield "request_sizes", columns
-    for index, trace in enumerate(traces):
+    for index, each in enumerate(stack.runs):
+        for name, columns in _rows_of_run(files, index, each, choice):
+            length = len(next(iter(columns.values())))
+            yield name, {INDEX: np.full(length, index), **columns}
+
+
+def _rows_of_run(
+    files: FilesOfRuns, index: int, run: Run, choice: Choice
+) -> Iterator[tuple[str, Columns]]:
+    """Yield rows of the tables that need a trace or checks, which are of one run."""
+    lustre = files.lustre[index]
+    if choice.requests or lustre is not None:
+        trace, _ = trace_of(run, files.ids[files.edges[index] : files.edges[index + 1]])
         if trace is not None:
             if choice.requests:
-                yield "requests", {INDEX: [index] * len(trace), **request_rows(trace)}
-            servers = file_server_rows(files.lustre[index], trace)
-            yield "file_servers", {INDEX: [index] * len(servers["file"]), **servers}
-    for index, each in enumerate(stack.runs if choice.findings else ()):
-        findings = _findings(run_checks(Case(facts_of(each))))
-        yield "findings", {INDEX: [index] * len(findings["code"]), **findings}
-
-
-def _trace(files: FilesOfRuns, index: int, run: Run, choice: Choice) -> Operations | None:
-    """Decode the trace of a run, if a table needs it."""
-    if not choice.requests and files.lustre[index] is None:
-        return None
-    return trace_of(run, files.ids[files.edges[index] : files.edges[index + 1]])[0]
+                yield "requests", request_rows(trace)
+            yield "file_servers", file_server_rows(lustre, trace)
+    if choice.findings:
+        yield "findings", _findings(run_checks(Case(facts_of(run))))
 
 
 def _phases(phases: Sequence[Sequence[Phase]]) -> Columns:
