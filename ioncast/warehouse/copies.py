@@ -21,60 +21,66 @@ def unique_tables_of(
     *,
     system: str | None = None,
     requests: bool = True,
+    findings: bool = True,
     known: Collection[str] = (),
 ) -> dict[str, pa.Table]:
     """Read logs into tables as `tables_of`, but a copy of another log, or of a known one, once.
 
     Copies are rows of the table `copies`. `known` has the SHA-256 of logs that have rows already.
     """
-    first: list[Source | IoncastError] = []
     again: dict[str, list[Source]] = {}
-    seen = set(known)
-    for source in sources:
-        digest = None if isinstance(source, IoncastError) else _sha256(source)
-        if isinstance(source, IoncastError) or digest is None or digest not in seen:
-            first.append(source)
-            seen |= {digest} if digest else set()
-        else:
-            again.setdefault(digest, []).append(source)
-    tables = tables_of(first, system=system, requests=requests)
+    tables = tables_of(
+        _first(sources, set(known), again), system=system, requests=requests, findings=findings
+    )
     have_rows = {*known, *tables["jobs"]["log"].to_pylist()}
     # Copies of a log that cannot be read cannot be read either, and each counts.
     failed = [source for log in again.keys() - have_rows for source in again[log]]
     if failed:
-        more = tables_of(failed, system=system, requests=requests)["failed"]
+        more = tables_of(failed, system=system)["failed"]
         tables["failed"] = pa.concat_tables([tables["failed"], more])
     copies = [row for log in again.keys() & have_rows for row in _copies(log, again[log], system)]
     return tables | {"copies": pa.Table.from_pylist(copies, schema=SCHEMAS["copies"])}
 
 
-def _copies(log: str, sources: list[Source], system: str | None) -> Iterator[dict[str, object]]:
+def _first(
+    sources: Iterable[Source | IoncastError], seen: set[str], again: dict[str, list[Source]]
+) -> Iterator[Source | IoncastError]:
+    """Yield the first source of each content, with its content; put the others into `again`."""
     for source in sources:
-        size, modified_ns = _size_and_time(source)
+        if isinstance(source, IoncastError):
+            yield source
+            continue
+        read = _with_content(source)
+        if read.content is None:
+            yield read
+            continue
+        digest = hashlib.sha256(read.content).hexdigest()
+        if digest in seen:
+            again.setdefault(digest, []).append(source)
+        else:
+            seen.add(digest)
+            yield read
+
+
+def _with_content(source: Source) -> Source:
+    """Read a log's file; pipes, folders, missing and very large files are left to its reader."""
+    if source.content is not None:
+        return source
+    try:
+        status = Path(source.name).stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+            return source
+        return Source(source.name, Path(source.name).read_bytes(), status.st_mtime_ns)
+    except OSError:
+        return source
+
+
+def _copies(log: str, sources: list[Source], system: str | None) -> Iterator[dict[str, object]]:
+    for source in map(_with_content, sources):
         yield {
             "log": log,
             "path": source.name,
             "system": system,
-            "size_bytes": size,
-            "modified_ns": modified_ns,
+            "size_bytes": None if source.content is None else len(source.content),
+            "modified_ns": source.modified_ns,
         }
-
-
-def _size_and_time(source: Source) -> tuple[int | None, int | None]:
-    if source.content is not None:
-        return len(source.content), source.modified_ns
-    status = Path(source.name).stat()
-    return status.st_size, status.st_mtime_ns
-
-
-def _sha256(source: Source) -> str | None:
-    """Hash a log; None for pipes and folders, and for files that are too large to be logs."""
-    if source.content is not None:
-        return hashlib.sha256(source.content).hexdigest()
-    try:
-        status = Path(source.name).stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            return None
-        return hashlib.sha256(Path(source.name).read_bytes()).hexdigest()
-    except OSError:
-        return None

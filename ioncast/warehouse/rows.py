@@ -4,41 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import Case, Checked
-from ioncast.insights.facts.file_times import file_times_of
-from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
-from ioncast.insights.facts.values import Facts, Layer, total
+from ioncast.insights.facts.gathering import (
+    FACT_MODULES,
+    facts_of,
+    file_facts_of,
+    lustre_of,
+    run_facts_of,
+    trace_of,
+)
+from ioncast.insights.facts.slowest_ranks import shared_files_of
+from ioncast.warehouse.arrays import INDEX, Columns, joined, table_of
+from ioncast.warehouse.file_rows import FilesOfRuns, file_rows
+from ioncast.warehouse.job_rows import job_rows
+from ioncast.warehouse.request_rows import file_server_rows, request_rows, request_size_rows
 from ioncast.warehouse.schema import EXTRACTOR, SCHEMAS
 from ioncast_base.errors import IoncastError
-from ioncast_base.files import program_of
-from ioncast_base.kinds import APIS, OPERATIONS
-from predictor.curve.composing import observed_mib_s
-from summario.lustre_servers import bytes_of_servers, first_mirrors
-from summario.phases.extract import extract_run
+from summario.phases.extract import extract_stack
+from summario.phases.pauses import has_trace
+from summario.phases.stacks import Stack, stacked, stacks_of
 from summario.phases.tables import to_record
 from summario.phases.values import Phase
-from summario.reading.layouts import SIZE_BINS
-from summario.reading.log import PHASE_MODULES
-from summario.reading.operations import UNKNOWN_OFFSET, Operations
+from summario.reading.log import PHASE_MODULES, opened_log
 from summario.reading.sources import Source, read_source
-from summario.runs.hosts import job_nodes
-from summario.runs.logs_of_run import run_of
+from summario.runs.hosts import HOST_MODULES
+from summario.runs.logs_of_run import Run
 
 WAREHOUSE_MODULES = tuple(dict.fromkeys((*PHASE_MODULES, *FACT_MODULES)))
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-# The first bins that have only requests below 1 MiB, and the one that also has some of 1 MiB.
-_SMALL_BINS = SIZE_BINS.index("100K_1M")
-# A trace of one request in each of thousands of stripes has as many rows.
-_AT_ONCE = 100_000
 NAMES_OF_PHASES = {
     "start": "start_seconds",
     "end": "end_seconds",
@@ -51,14 +53,48 @@ NAMES_OF_PHASES = {
     "elapsed": "elapsed_seconds",
     "log": "log_name",
 }
-Columns = Mapping[str, Any]
-"""Columns of a table by name, lists or arrays; a column that is missing is null."""
+# Logs are computed together until their records and traces take so much memory.
+_MOST_BYTES_TOGETHER = 64 << 20
+# A larger file is not in memory as a whole while it is read.
+_SMALL_FILE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The tables to fill besides those of counters, and the system of the logs."""
+
+    system: str | None
+    findings: bool
+    requests: bool
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules of logs that the tables need."""
+        return WAREHOUSE_MODULES if self.findings else (*PHASE_MODULES, "LUSTRE", *HOST_MODULES)
+
+
+class _Log(NamedTuple):
+    """A log that was read, with its place in the bundle and the columns of its file."""
+
+    place: int
+    run: Run
+    digest: str
+    about: Mapping[str, Any]
+
+    @property
+    def bytes(self) -> int:
+        """The size of its records and traces in memory."""
+        [log] = self.run.logs
+        return sum(each.words.nbytes for each in log.records.values()) + sum(
+            map(len, log.traces.values())
+        )
 
 
 def tables_of(
     sources: Iterable[Source | IoncastError],
     *,
     system: str | None = None,
+    findings: bool = True,
     requests: bool = True,
 ) -> dict[str, pa.Table]:
     """Read logs into tables; a log that cannot be read is a row of `failed`.
@@ -69,35 +105,55 @@ def tables_of(
         The logs, or the errors in their places, as `find_sources` lists them.
     system : str, optional
         The system of all these logs.
-    requests : bool
-        Whether the table `requests` is filled.
+    findings, requests : bool
+        Whether to fill the tables `findings` and `requests`. The jobs of logs whose requests are
+        left out have no requests.
     """
-    parts: dict[str, list[pa.Table]] = {
-        name: [schema.empty_table()] for name, schema in SCHEMAS.items()
-    }
-    for source in sources:
-        for name, table in _tables_or_failure(source, system, requests).items():
-            parts[name].append(table)
-    return {name: pa.concat_tables(of_table) for name, of_table in parts.items()}
+    choice = Choice(system, findings, requests)
+    parts: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
+    for name, table in _rows(sources, choice):
+        parts[name].append(table)
+    return {name: joined(name, of_table) for name, of_table in parts.items()}
 
 
-def _tables_or_failure(
-    source: Source | IoncastError, system: str | None, requests: bool
-) -> dict[str, pa.Table]:
+def _rows(
+    sources: Iterable[Source | IoncastError], choice: Choice
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield tables of some logs each, with the places of the logs."""
+    waiting: list[_Log] = []
+    waiting_bytes = 0
+    for place, source in enumerate(sources):
+        log = _read(place, source, choice)
+        if not isinstance(log, _Log):
+            yield "failed", log
+            continue
+        waiting.append(log)
+        waiting_bytes += log.bytes
+        if waiting_bytes > _MOST_BYTES_TOGETHER:
+            yield from _rows_together(waiting, choice)
+            waiting, waiting_bytes = [], 0
+    yield from _rows_together(waiting, choice)
+
+
+def _read(place: int, source: Source | IoncastError, choice: Choice) -> _Log | pa.Table:
+    """Read a log; a table of failures if that fails."""
     if isinstance(source, IoncastError):
-        about: dict[str, Any] = {"path": source.where, "system": system, "reason": source.what}
-        about |= {"extractor": EXTRACTOR}
-        return {"failed": _table("failed", {name: [value] for name, value in about.items()})}
-    about = {"path": source.name, "system": system, "extractor": EXTRACTOR, **_file_facts(source)}
+        return _failure(place, {"path": source.where, "system": choice.system}, source.what)
+    about = {"path": source.name, "system": choice.system, **_file_facts(source)}
     try:
-        return {
-            name: _table(name, columns) for name, columns in _rows(source, about, requests).items()
-        }
+        source = _with_content(source, about["size_bytes"])
+        run = Run((read_source(source, choice.modules),))
+        return _Log(place, run, _sha256(source), about)
     except IoncastError as error:
-        about["reason"] = error.what
-    except (OSError, OverflowError, pa.ArrowException) as error:
-        about["reason"] = f"it cannot be put into tables: {error}"
-    return {"failed": _table("failed", {name: [value] for name, value in about.items()})}
+        return _failure(place, about, error.what)
+    except OSError as error:
+        return _failure(place, about, f"it cannot be put into tables: {error}")
+
+
+def _failure(place: int, about: Mapping[str, Any], reason: str) -> pa.Table:
+    row = {INDEX: 0, **about, "reason": reason, "extractor": EXTRACTOR}
+    places = np.array([place])
+    return table_of("failed", {name: [value] for name, value in row.items()}, places)
 
 
 def _file_facts(source: Source) -> dict[str, Any]:
@@ -111,25 +167,12 @@ def _file_facts(source: Source) -> dict[str, Any]:
     return {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
 
 
-def _rows(source: Source, about: Mapping[str, Any], requests: bool) -> dict[str, Columns]:
-    """Make the rows of all tables from one log."""
-    run = run_of([read_source(source, WAREHOUSE_MODULES)])
-    facts = facts_of(run)
-    case = Case(facts)
-    phases = extract_run(run).phases
-    log = _sha256(source)
-    rows: dict[str, Columns] = {
-        "jobs": _job(facts, phases, {**about, "has_requests": requests}),
-        "files": _files(case),
-        "phases": _phases(phases),
-        "request_sizes": _request_sizes(facts),
-        "findings": _findings(run_checks(case)),
-    }
-    if facts.trace is not None:
-        if requests:
-            rows["requests"] = _requests(facts.trace)
-        rows["file_servers"] = _file_servers(facts, facts.trace)
-    return {name: {"log": [log] * _length(columns), **columns} for name, columns in rows.items()}
+def _with_content(source: Source, size_bytes: int | None) -> Source:
+    """Read a small file once, for its log and for its digest."""
+    if source.content is not None or size_bytes is None or size_bytes > _SMALL_FILE_BYTES:
+        return source
+    with opened_log(source.name) as file:
+        return Source(source.name, file.read())
 
 
 def _sha256(source: Source) -> str:
@@ -137,225 +180,95 @@ def _sha256(source: Source) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _length(columns: Columns) -> int:
-    return len(next(iter(columns.values())))
+def _rows_together(logs: Sequence[_Log], choice: Choice) -> Iterator[tuple[str, pa.Table]]:
+    for places, stack in stacks_of([log.run for log in logs]):
+        yield from _rows_or_failures([logs[place] for place in places], stack, choice)
 
 
-def _table(name: str, columns: Columns) -> pa.Table:
-    schema, rows = SCHEMAS[name], _length(columns)
-    arrays = [
-        pa.array(_in_utf_8(columns[field.name]), field.type, from_pandas=True)
-        if field.name in columns
-        else pa.nulls(rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _in_utf_8(column: Any) -> Any:
-    """Replace bytes of names that are not UTF-8, which Python keeps as lone surrogates."""
-    if isinstance(column, list) and any(isinstance(each, str) for each in column):
-        return [each and each.encode(errors="replace").decode() for each in column]
-    return column
-
-
-def _job(facts: Facts, phases: Sequence[Phase], about: Mapping[str, Any]) -> Columns:
-    run, times = facts.run, file_times_of(facts, Case(facts).shared_files)
-    io_seconds = float((times.read_seconds + times.write_seconds).sum())
-    most = run.processes * run.run_seconds
-    is_capped = 0 < most < io_seconds
-    start = _start(run.start_seconds)
-    mpiio, nodes = facts.layers.get("MPIIO"), job_nodes(None, facts.nodes)
+def _rows_or_failures(
+    logs: Sequence[_Log], stack: Stack, choice: Choice
+) -> list[tuple[str, pa.Table]]:
+    """Make the rows of alike logs; halve them until one is found that cannot be put into tables."""
+    places = np.array([log.place for log in logs], np.int64)
+    digests = pa.array([log.digest for log in logs])
     try:
-        bandwidth = observed_mib_s(phases)
-    except ValueError:
-        bandwidth = None
-    row = {
-        **about,
-        "job_id": run.job_id,
-        "user_id": run.uid,
-        "program": program_of(run.command.split(maxsplit=1)[0]) if run.command.strip() else None,
-        "command": run.command,
-        "processes": run.processes,
-        "compute_nodes": nodes.number if nodes else None,
-        "start_us": round(run.start_seconds * 1e6) if start else None,
-        "month": f"{start:%Y-%m}" if start else None,
-        "run_seconds": run.run_seconds,
-        "darshan_version": run.darshan,
-        "modules": ",".join(module.name for module in run.modules),
-        "partial": any(module.is_partial for module in run.modules),
-        "read_bytes": total(facts.files.bytes_read),
-        "written_bytes": total(facts.files.bytes_written),
-        "io_seconds": most if is_capped else io_seconds,
-        "metadata_seconds": float(times.metadata_seconds.sum()),
-        "capped": is_capped,
-        "bandwidth_mib_s": bandwidth,
-        "files": len(facts.files),
-        "uses_mpiio": mpiio is not None and len(mpiio) > 0,
-        "uses_collective": mpiio is not None and _has_collective(mpiio),
-        "has_requests": bool(about["has_requests"]) and facts.trace is not None,
-    }
-    return {name: [value] for name, value in row.items()}
-
-
-def _start(seconds: float) -> datetime | None:
-    """A Unix time as a date; None if there is no such date."""
-    try:
-        return _EPOCH + timedelta(seconds=seconds)
-    except (OverflowError, ValueError):
-        return None
-
-
-def _has_collective(mpiio: Layer) -> bool:
-    return any(bool((each.collective + each.split).any()) for each in (mpiio.reads, mpiio.writes))
-
-
-def _files(case: Case) -> Columns:
-    facts, shared = case.facts, case.shared_files
-    slowest, fastest = dict[int, tuple[float, int]](), dict[int, float]()
-    for place, file in enumerate(shared.file.tolist()):
-        seconds = float(shared.slowest.seconds[place])
-        if seconds >= slowest.get(file, (0.0, 0))[0]:
-            slowest[file] = seconds, int(shared.slowest.rank[place])
-            fastest[file] = float(shared.fastest.seconds[place])
-    stripes = _stripes(facts)
-    parts = [_files_of(facts, layer, slowest, fastest, stripes) for layer in facts.layers.values()]
-    names = [field.name for field in SCHEMAS["files"] if field.name != "log"]
-    return {name: [value for part in parts for value in part[name]] for name in names}
-
-
-def _files_of(
-    facts: Facts,
-    layer: Layer,
-    slowest: Mapping[int, tuple[float, int]],
-    fastest: Mapping[int, float],
-    stripes: Mapping[int, tuple[int, int]],
-) -> dict[str, list[Any]]:
-    """Describe the files of one layer; slowest and fastest processes are known at the highest."""
-    used = layer.used_files.tolist()
-    is_highest = facts.files.highest(layer)[layer.order][layer.first_row].tolist() if used else []
-    ids = [int(facts.files.id[file]) for file in used]
-    extent = facts.files.extent_bytes
-    reads, writes = layer.reads, layer.writes
-    seconds = layer.of_files(reads.seconds + writes.seconds + layer.metadata_seconds)
-    processes = layer.file_processes()
-    collective = reads.collective + reads.split + writes.collective + writes.split
-    at_top = [file if highest else -1 for file, highest in zip(used, is_highest, strict=True)]
-    opens = "OPENS" if layer.api != "MPIIO" else "INDEP_OPENS"
-    return {
-        "file": [f"{each:016x}" for each in ids],
-        "path": [facts.files.path[file] for file in used],
-        "file_system": [_file_system(facts, facts.files.path[file]) for file in used],
-        "api": [layer.api] * len(used),
-        "shared": layer.file_is_shared().tolist(),
-        "processes": processes.tolist(),
-        "reads": layer.of_files(reads.requests).tolist(),
-        "writes": layer.of_files(writes.requests).tolist(),
-        "read_bytes": layer.of_files(reads.bytes).tolist(),
-        "written_bytes": layer.of_files(writes.bytes).tolist(),
-        "read_seconds": layer.of_files(reads.seconds).tolist(),
-        "write_seconds": layer.of_files(writes.seconds).tolist(),
-        "metadata_seconds": layer.of_files(layer.metadata_seconds).tolist(),
-        "slowest_seconds": [slowest.get(file, (None, None))[0] for file in at_top],
-        "slowest_rank": [slowest.get(file, (None, None))[1] for file in at_top],
-        "fastest_seconds": [fastest.get(file) for file in at_top],
-        "mean_seconds": (seconds / np.maximum(processes, 1)).tolist(),
-        "size_bytes": [int(extent[file]) or None for file in used],
-        "opens": layer.of_files(layer.count(opens)).tolist(),
-        "collective": layer.of_files(collective).tolist(),
-        "stripe_count": [stripes.get(each, (None, None))[0] for each in ids],
-        "stripe_size": [stripes.get(each, (None, None))[1] for each in ids],
-    }
-
-
-def _stripes(facts: Facts) -> dict[int, tuple[int, int]]:
-    """The stripes of each file on Lustre, and their size; those of its first component."""
-    if facts.lustre is None:
-        return {}
-    table = first_mirrors(facts.lustre)
-    columns = (table.file_id, table.stripe_count, table.stripe_size_bytes)
-    found: dict[int, tuple[int, int]] = {}
-    for file, count, size in zip(*(column.tolist() for column in columns), strict=True):
-        found.setdefault(file, (count, size))
-    return found
-
-
-def _file_system(facts: Facts, path: str) -> str | None:
-    """The type of the file system whose mount point is the longest beginning of a path."""
-    of = [
-        (len(mount), kind)
-        for mount, kind in facts.run.mounts
-        if path == mount or path.startswith(mount.rstrip("/") + "/")
+        return [
+            (name, table_of(name, columns, places, digests))
+            for name, columns in _rows_of_stack(logs, stack, choice)
+        ]
+    except IoncastError as error:
+        reason = error.what
+    except (OSError, OverflowError, pa.ArrowException) as error:
+        reason = f"it cannot be put into tables: {error}"
+    if len(logs) == 1:
+        return [("failed", _failure(logs[0].place, logs[0].about, reason))]
+    half = len(logs) // 2
+    return [
+        row
+        for part in (logs[:half], logs[half:])
+        for row in _rows_or_failures(part, stacked([log.run for log in part]), choice)
     ]
-    return max(of, default=(0, None))[1]
 
 
-def _phases(phases: Sequence[Phase]) -> Columns:
-    records = [to_record(phase) for phase in phases]
-    columns = {
+def _rows_of_stack(
+    logs: Sequence[_Log], stack: Stack, choice: Choice
+) -> Iterator[tuple[str, Columns]]:
+    """Yield rows of the tables, with the indices of their logs."""
+    facts = file_facts_of(stack)
+    shared = shared_files_of(facts)
+    run = stack.runs_of(facts.files.id)
+    edges = np.searchsorted(run, np.arange(len(logs) + 1)).tolist()
+    ids = stack.ids_of(facts.files.id)
+    found = extract_stack(stack)
+    runs = [run_facts_of(each) for each in stack.runs]
+    files = FilesOfRuns(
+        *(facts, shared, run, ids, edges),
+        mounts=[each.mounts for each in runs],
+        lustre=[
+            lustre_of(each, ids[slice(*of_run)])
+            for each, of_run in zip(stack.runs, pairwise(edges), strict=True)
+        ],
+    )
+    have_requests = [choice.requests and has_trace(each) for each in stack.runs]
+    yield "jobs", job_rows([log.about for log in logs], runs, files, found, have_requests)
+    for columns in file_rows(files):
+        yield "files", columns
+    yield "phases", _phases([each.phases for each in found])
+    for columns in request_size_rows(files):
+        yield "request_sizes", columns
+    for index, each in enumerate(stack.runs):
+        for name, columns in _rows_of_run(files, index, each, choice):
+            length = len(next(iter(columns.values())))
+            yield name, {INDEX: np.full(length, index), **columns}
+
+
+def _rows_of_run(
+    files: FilesOfRuns, index: int, run: Run, choice: Choice
+) -> Iterator[tuple[str, Columns]]:
+    """Yield rows of the tables that need a trace or checks, which are of one run."""
+    lustre = files.lustre[index]
+    if choice.requests or lustre is not None:
+        trace, _ = trace_of(run, files.ids[files.edges[index] : files.edges[index + 1]])
+        if trace is not None:
+            if choice.requests:
+                yield "requests", request_rows(trace)
+            yield "file_servers", file_server_rows(lustre, trace)
+    if choice.findings:
+        yield "findings", _findings(run_checks(Case(facts_of(run))))
+
+
+def _phases(phases: Sequence[Sequence[Phase]]) -> Columns:
+    records = [to_record(phase) for of_run in phases for phase in of_run]
+    columns: dict[str, Any] = {
         NAMES_OF_PHASES.get(name, name): [record[name] for record in records]
         for name in (records[0] if records else ())
     }
     if columns:
         columns["parts"] = [json.dumps(parts) for parts in columns["parts"]]
         columns["ranks"] = [str(ranks) for ranks in columns["ranks"]]
-    known = {field.name for field in SCHEMAS["phases"]}
-    kept = {name: column for name, column in columns.items() if name in known}
-    return kept or {"job": []}
-
-
-def _request_sizes(facts: Facts) -> Columns:
-    rows = []
-    for api, layer in facts.layers.items():
-        if api == "STDIO":
-            continue
-        for operation in OPERATIONS:
-            of = layer.of(operation)
-            counts = of.histogram.reshape(len(layer), len(SIZE_BINS)).sum(axis=0).tolist()
-            small = int(of.small.sum()) - sum(counts[:_SMALL_BINS])
-            smalls = [*counts[:_SMALL_BINS], max(small, 0)]
-            smalls += [0] * (len(SIZE_BINS) - len(smalls))
-            rows += [
-                (api, operation, *each) for each in zip(SIZE_BINS, counts, smalls, strict=True)
-            ]
-    names = ("api", "operation", "bin", "requests", "small")
-    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
-
-
-def _requests(trace: Operations) -> Columns:
-    hosts = np.array([*trace.hosts, ""], dtype=object)
-    files = {each: f"{each:016x}" for each in np.unique(trace.file_id).tolist()}
-    return {
-        "id": np.arange(len(trace)),
-        "api": np.array(APIS, dtype=object)[trace.api],
-        "operation": np.array(OPERATIONS, dtype=object)[trace.operation],
-        "file": np.array([files[each] for each in trace.file_id.tolist()], dtype=object),
-        "rank": trace.rank,
-        "node": [each or None for each in hosts[trace.host].tolist()],
-        "offset_bytes": pa.array(trace.offset, mask=trace.offset == UNKNOWN_OFFSET),
-        "length_bytes": trace.length,
-        "start_seconds": trace.start_seconds,
-        "end_seconds": trace.end_seconds,
-    }
-
-
-def _file_servers(facts: Facts, trace: Operations) -> Columns:
-    """Add up the traced bytes of each file and api on each server (OST)."""
-    found: dict[tuple[int, int, int], int] = {}
-    for first in range(0, len(trace) if facts.lustre is not None else 0, _AT_ONCE):
-        assert facts.lustre is not None  # noqa: S101
-        part = trace.take(slice(first, first + _AT_ONCE))
-        on = bytes_of_servers(facts.lustre, part.file_id, part.offset, part.length)
-        keys = part.file_id[on.segment], part.api[on.segment], on.ost
-        rows = zip(*(each.tolist() for each in (*keys, on.bytes)), strict=True)
-        for file, api, ost, moved in rows:
-            found[file, api, ost] = found.get((file, api, ost), 0) + moved
-    return {
-        "file": [f"{file:016x}" for file, _, _ in found],
-        "api": [APIS[api] for _, api, _ in found],
-        "server": [None if ost < 0 else ost for _, _, ost in found],
-        "bytes": list(found.values()),
-    }
+    known_names = {field.name for field in SCHEMAS["phases"]}
+    kept = {name: column for name, column in columns.items() if name in known_names}
+    return {INDEX: np.repeat(np.arange(len(phases)), list(map(len, phases))), **kept}
 
 
 def _findings(checked: Checked) -> Columns:

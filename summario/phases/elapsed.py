@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,46 +9,9 @@ from numpy.typing import NDArray
 
 from summario.phases.merge import FilePhases
 from summario.phases.streams import Floats, Ints, changes
-from summario.phases.windows import Windows
 
 # If hidden pauses can be no longer than this share of the time, both are close enough.
 _CLOSE_ENOUGH = 0.05
-
-
-def within_bins(pieces: FilePhases, windows: Windows, window: Ints) -> FilePhases:
-    """Estimate when pieces moved bytes in the first and last bin of their windows (`window`).
-
-    A piece of one or two bins takes as long as its share of the row's calls, because the bins do
-    not tell how long it took.
-    """
-    from_bin, until_bin = pieces.start == windows.starts[window], pieces.end == windows.ends[window]
-    begin, end = windows.moved_from[window], windows.moved_until[window]
-    # The estimates are of all files together, so this row may end before or begin after them.
-    begin = np.where(from_bin & (begin <= pieces.end), begin, pieces.start)
-    end = np.where(until_bin & (end >= pieces.start), end, pieces.end)
-    is_short = pieces.shown & (pieces.end - pieces.start < 2.5 * windows.bin_seconds)
-    calls = pieces.calls * pieces.bytes / pieces.bytes.sum()
-    end = np.where(is_short & until_bin, np.minimum(end, begin + calls), end)
-    begin = np.where(is_short & from_bin, np.maximum(begin, end - calls), begin)
-    return replace(pieces, moved_from=begin, moved_until=end)
-
-
-def of_pieces(pieces: FilePhases, whole: FilePhases, row: int, time_distance: float) -> FilePhases:
-    """Give the pieces of a row its open, its close and the time of its calls.
-
-    Time in calls that is not in the pieces belongs to all of them, by their bytes: Darshan's heat
-    map and traces do not have the time of fsync. If the pieces may contain pauses, they divide all
-    the time in calls.
-    """
-    pieces = replace(
-        pieces,
-        first=np.append(whole.first[row], pieces.moved_until[:-1]),
-        last=np.append(pieces.moved_from[1:], whole.last[row]),
-    )
-    begin, end = _without_pauses(pieces, time_distance)
-    busy = (end - begin) * whole.shown[row]
-    more = max(0.0, whole.calls[row] - busy.sum())
-    return replace(pieces, calls=busy + more * pieces.bytes / pieces.bytes.sum())
 
 
 def elapsed_times(
@@ -72,7 +34,7 @@ def elapsed_times(
         found: NDArray[Any] = extreme.reduceat(values[order], first)
         return found
 
-    begin, end = _without_pauses(file_phases, time_distance)
+    begin, end = without_pauses(file_phases, time_distance)
     whole = over(np.maximum, file_phases.last) - over(np.minimum, file_phases.first)
     elapsed = over(np.maximum, end + _outside(file_phases, begin, end)) - over(np.minimum, begin)
     elapsed = np.where(whole - elapsed <= time_distance, np.maximum(whole, elapsed), elapsed)
@@ -92,7 +54,7 @@ def _outside(file_phases: FilePhases, begin: Floats, end: Floats) -> Floats:
     return np.where(file_phases.last > file_phases.moved_until, np.minimum(more, left_out), more)
 
 
-def _without_pauses(file_phases: FilePhases, time_distance: float) -> tuple[Floats, Floats]:
+def without_pauses(file_phases: FilePhases, time_distance: float) -> tuple[Floats, Floats]:
     """First open and last close of each row; first and last access if a pause is between."""
     first, begin = file_phases.first, file_phases.moved_from
     end, last = file_phases.moved_until, file_phases.last

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from ioncast_base.kinds import APIS, OPERATIONS, SPATIALITIES
 from summario.phases.elapsed import elapsed_times
 from summario.phases.merge import FilePhases, blocks, spatialities
+from summario.phases.stacks import Stack
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.values import Part, Phase
 from summario.requests.fsyncs import fsyncs_of
 from summario.requests.offsets import NOT_TOLD, Loads
 from summario.requests.orders import below_of
-from summario.runs.logs_of_run import Run
 
 _Number = TypeVar("_Number", np.int64, np.uint64)
 
@@ -26,20 +26,24 @@ _MAX_PARTS = 4
 
 def merge_files(
     file_phases: FilePhases,
-    run: Run,
+    stack: Stack,
     streams: Streams,
     threshold: float,
     time_distance: float,
     loads: Loads | None = None,
-) -> list[Phase]:
-    """Step 3: merge rows of one kind that follow each other closely to one phase.
+) -> list[list[Phase]]:
+    """Step 3: merge rows of one run and kind that follow each other closely to one phase.
 
-    `streams` also has layers that are left out; `loads` are by process and row, if a trace tells.
+    The phases are listed by run. `streams` also has layers that are left out; `loads` are by
+    process and row, if a trace tells.
     """
     spatiality = spatialities(file_phases, threshold)
     kind = _kinds(file_phases, spatiality)
     # Rows whose requests are not counted are phases of their own.
     kind = 2 * kind + (file_phases.requests == 0)
+    run = stack.runs_of(file_phases.file_id)
+    if stack.has_several:
+        kind = (kind.max() + 1) * run + kind
     order = np.lexsort((file_phases.end, file_phases.start, kind))
     ordered_group = _close_groups(
         kind[order], file_phases.start[order], file_phases.end[order], time_distance
@@ -52,16 +56,16 @@ def merge_files(
     def total(values: Ints) -> Ints:
         return np.add.reduceat(values[order], first)
 
-    members = _members(file_phases, group, has_several_logs=len(run.logs) > 1)
+    members = _members(file_phases, group, stack)
     time = _slowest_process(members, file_phases.time)
     metadata = _slowest_process(members, file_phases.metadata)
     calls = _slowest_process(members, file_phases.calls)
     elapsed = elapsed_times(file_phases, group, calls, time_distance)
-    ranks = _distinct_ranks(members, run.processes)
+    ranks = _distinct_ranks(members, stack)
     modes = _modes(group, file_phases.processes)
     parts = _merged_parts(file_phases, group)
-    fsyncs = fsyncs_of(file_phases, group, run, threshold)
-    below = below_of(file_phases, group, run, streams, threshold)
+    fsyncs = fsyncs_of(file_phases, group, stack, threshold)
+    below = below_of(file_phases, group, stack, streams, threshold)
     in_blocks = np.add.reduceat(blocks(file_phases)[order], first)
     largest = [NOT_TOLD] * len(first) if loads is None else loads.largest(group)
     # Several pieces of one file count as one file.
@@ -70,19 +74,20 @@ def merge_files(
     end = np.maximum.reduceat(file_phases.end[order], first)
     partial = np.logical_or.reduceat(file_phases.partial[order], first)
     moved, requests = total(file_phases.bytes), total(file_phases.requests)
-    phases = []
+    phases: list[list[Phase]] = [[] for _ in stack.runs]
     for index, row in enumerate(leader):
         api = APIS[file_phases.api[row]]
         processes, rank = ranks[index]
-        phases.append(
+        own_run = stack.runs[run[row]]
+        phases[run[row]].append(
             Phase(
-                job=run.first.id,
+                job=own_run.first.id,
                 start_seconds=float(start[index]),
                 end_seconds=float(end[index]),
                 operation=OPERATIONS[file_phases.operation[row]],
                 rank=rank,
                 processes=processes,
-                nprocs=run.nprocs,
+                nprocs=own_run.nprocs,
                 bytes=int(moved[index]),
                 io_time_seconds=float(time[index]),
                 api=api,
@@ -93,7 +98,7 @@ def merge_files(
                 mode_processes=int(modes[index]),
                 parts=parts[index],
                 partial=bool(partial[index]),
-                log=run.name,
+                log=own_run.name,
                 metadata_seconds=None if np.isnan(metadata[index]) else float(metadata[index]),
                 fsync=fsyncs[index],
                 order=below[index].order,
@@ -110,7 +115,10 @@ def merge_files(
                 nodes=largest[index].nodes,
             )
         )
-    return sorted(phases, key=lambda phase: (phase.start_seconds, phase.end_seconds))
+    return [
+        sorted(of_run, key=lambda phase: (phase.start_seconds, phase.end_seconds))
+        for of_run in phases
+    ]
 
 
 def _kinds(file_phases: FilePhases, spatiality: Ints) -> NDArray[np.int16]:
@@ -126,7 +134,7 @@ def _kinds(file_phases: FilePhases, spatiality: Ints) -> NDArray[np.int16]:
 
 
 def _close_groups(
-    kind: NDArray[np.int16], start: Floats, end: Floats, time_distance: float
+    kind: NDArray[np.int16] | Ints, start: Floats, end: Floats, time_distance: float
 ) -> Ints:
     """Number the groups of rows, which are sorted by kind and start."""
     new = changes(kind)
@@ -159,13 +167,15 @@ class _Members:
     log_index: Ints
 
 
-def _members(file_phases: FilePhases, group: Ints, *, has_several_logs: bool) -> _Members:
+def _members(file_phases: FilePhases, group: Ints, stack: Stack) -> _Members:
     row, rank = file_phases.member_row, file_phases.member_rank
     groups = int(group.max()) + 1
-    if has_several_logs:
+    if len(stack.tables) > 1:
         log_group, log_index, log = _distinct_pairs(group[row], file_phases.member_log)
     else:
+        # A group has one log.
         log_group, log_index, log = np.arange(groups), np.zeros(groups, np.int64), group[row]
+        log_index[log] = file_phases.member_log
     common = rank < 0
     process_log, process_rank, process = _distinct_pairs(log[~common], rank[~common])
     return _Members(
@@ -197,12 +207,12 @@ def _slowest_process(members: _Members, times: Floats) -> Floats:
     return slowest
 
 
-def _distinct_ranks(members: _Members, processes: Ints) -> list[tuple[int, int | None]]:
+def _distinct_ranks(members: _Members, stack: Stack) -> list[tuple[int, int | None]]:
     """Count the processes of each group; a group of one process also gets its rank."""
     counts = np.bincount(members.process_log, minlength=len(members.log_group))
-    counts[members.common_log] = processes[members.log_index[members.common_log]]
+    counts[members.common_log] = stack.processes[members.log_index[members.common_log]]
     # The ranks of a log come after those of the logs before it.
-    before = (np.cumsum(processes) - processes)[members.log_index[members.process_log]]
+    before = stack.first_ranks[members.log_index[members.process_log]]
     rank = np.full(members.groups, -1)
     rank[members.log_group[members.process_log]] = members.process_rank + before
     rank[members.log_group[members.common_log]] = -1

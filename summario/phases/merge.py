@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,11 +80,15 @@ class FilePhases:
         return len(self.bytes)
 
 
-def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
-    """Step 2: merge streams to one row per (file, api, operation); `nprocs` are for each log."""
+def merge_ranks(streams: Streams, nprocs: Ints, *, runs_apart: bool = False) -> FilePhases:
+    """Step 2: merge streams to one row per (file, api, operation); `nprocs` are for each log.
+
+    If each log is a run, `runs_apart` sorts rows, members and parts by log.
+    """
     has_several_logs = len(nprocs) > 1
     by = (streams.rank, *((streams.log,) if has_several_logs else ()))
-    order = np.lexsort((*by, streams.file_id, streams.operation, streams.api))
+    by_run = (streams.log,) if runs_apart else ()
+    order = np.lexsort((*by, streams.file_id, streams.operation, streams.api, *by_run))
     streams = streams.take(order)
     new = changes(streams.api, streams.operation, streams.file_id)
     [first] = new.nonzero()
@@ -101,7 +103,11 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
     uncounted = (streams.requests == 0) & (streams.bytes > 0)
     is_counted = ~np.logical_or.reduceat(uncounted, first)
     requests = np.add.reduceat(streams.requests, first) * is_counted
-    part_row, part_size, part_requests, part_bytes = _parts(streams, row, is_counted)
+    parts = _parts(streams, row, is_counted)
+    if runs_apart:
+        by_row = np.argsort(parts[0], kind="stable")
+        parts = (parts[0][by_row], parts[1][by_row], parts[2][by_row], parts[3][by_row])
+    part_row, part_size, part_requests, part_bytes = parts
     start, end = (
         np.minimum.reduceat(streams.start, first),
         np.maximum.reduceat(streams.end, first),
@@ -210,23 +216,20 @@ def take_rows(table: FilePhases, rows: NDArray[np.bool_]) -> FilePhases:
     return FilePhases(**values)
 
 
-def rows_apart(table: FilePhases, rows: Ints) -> Iterator[FilePhases]:
-    """Yield each of some rows as a table of its own; members and parts are sorted only once."""
-    member_order = np.argsort(table.member_row, kind="stable")
-    part_order = np.argsort(table.part_row, kind="stable")
-    slices = [
-        (order, *(np.searchsorted(of_rows[order], rows, side) for side in ("left", "right")))
-        for order, of_rows in ((member_order, table.member_row), (part_order, table.part_row))
-    ]
-    for index, row in enumerate(rows):
-        members, parts = (order[first[index] : end[index]] for order, first, end in slices)
-        values = {}
-        for field in fields(table):
-            kept = {"member": members, "part": parts}.get(field.name.split("_")[0], [row])
-            values[field.name] = getattr(table, field.name)[kept]
-        values["member_row"] = np.zeros(len(members), np.int64)
-        values["part_row"] = np.zeros(len(parts), np.int64)
-        yield FilePhases(**values)
+def rows_between(table: FilePhases, first: int, end: int) -> FilePhases:
+    """View some rows of a table whose members and parts are sorted by row."""
+    if (first, end) == (0, len(table)):
+        return table
+    members, parts = (
+        slice(*np.searchsorted(rows, (first, end))) for rows in (table.member_row, table.part_row)
+    )
+    values = {}
+    for field in fields(table):
+        kept = {"member": members, "part": parts}.get(field.name.split("_")[0], slice(first, end))
+        values[field.name] = getattr(table, field.name)[kept]
+    values["member_row"] = values["member_row"] - first
+    values["part_row"] = values["part_row"] - first
+    return FilePhases(**values)
 
 
 def stack_rows(tables: list[FilePhases]) -> FilePhases:
@@ -238,19 +241,6 @@ def stack_rows(tables: list[FilePhases]) -> FilePhases:
         if field.name in ("member_row", "part_row"):
             arrays = [array + offset for array, offset in zip(arrays, offsets, strict=True)]
         values[field.name] = np.concatenate(arrays)
-    return FilePhases(**values)
-
-
-def repeat_row(row: FilePhases, count: int) -> FilePhases:
-    """Stack copies of a table of one row, but without its parts."""
-    nothing = np.zeros(0, np.int64)
-    values: dict[str, Any] = {
-        field.name: nothing
-        if field.name.startswith("part_")
-        else np.tile(getattr(row, field.name), count)
-        for field in fields(FilePhases)
-    }
-    values["member_row"] = np.repeat(np.arange(count), len(row.member_row))
     return FilePhases(**values)
 
 

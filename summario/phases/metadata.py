@@ -15,9 +15,7 @@ from summario.reading.records import Records
 Floats = NDArray[np.float64]
 
 
-def metadata_times(
-    records: Records, api: str, share: Floats, nprocs: int, below: Records | None
-) -> Floats:
+def metadata_times(records: Records, api: str, share: Floats, below: Records | None) -> Floats:
     """Compute each record's metadata time that belongs to one operation, in seconds of a process.
 
     Reads and writes of a file divide its metadata time in proportion to their I/O times. A file has
@@ -28,9 +26,9 @@ def metadata_times(
         return np.zeros(0)
     # Impossible times are left out later (see `summario.phases.sanity`).
     with np.errstate(invalid="ignore", over="ignore"):
-        times = _of_a_process(records, api, nprocs)
+        times = _of_a_process(records, api)
         if below is not None and len(below.words):
-            in_posix = _of_a_process(below, "POSIX", nprocs)
+            in_posix = _of_a_process(below, "POSIX")
             slowest = values_of_files(in_posix, below.ids, records.ids, np.maximum)
             times = np.fmin(times, slowest)
         divided: Floats = times * share
@@ -48,6 +46,6 @@ def share_of_operation(records: Records, api: str, operation: str) -> Floats:
         return np.divide(own, both, out=np.ones(len(own)), where=both > 0)
 
 
-def _of_a_process(records: Records, api: str, nprocs: int) -> Floats:
+def _of_a_process(records: Records, api: str) -> Floats:
     """Metadata time of each record; the mean of all processes if the record is reduced."""
-    return records.real(f"{api}_F_META_TIME") / np.where(records.ranks < 0, nprocs, 1)
+    return records.real(f"{api}_F_META_TIME") / records.processes

@@ -9,14 +9,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import counted, in_digits
-from summario.phases.elapsed import of_pieces, within_bins
-from summario.phases.merge import FilePhases, repeat_row, rows_apart, stack_rows, take_rows
+from summario.phases.merge import FilePhases, rows_between
+from summario.phases.pieces import Pieces, split_at_windows, split_by_requests, with_pieces
+from summario.phases.stacks import Stack
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.windows import Windows, bins_of, first_after_pauses, windows_between
 from summario.reading.dxt import DXT_MODULES
@@ -35,26 +37,69 @@ _ALWAYS_AFFORDABLE = 4_000_000
 
 @dataclass(frozen=True)
 class SplitRows:
-    """Rows that are split at pauses."""
+    """Rows that are split at pauses, with warnings of each run."""
 
     file_phases: FilePhases
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[tuple[str, ...], ...]
+
+
+class _Found(NamedTuple):
+    """The pieces of rows that are split, and warnings."""
+
+    pieces: list[Pieces]
+    warnings: tuple[str, ...]
 
 
 def split_at_pauses(
-    file_phases: FilePhases, run: Run, streams: Streams, time_distance: float
+    file_phases: FilePhases, stack: Stack, streams: Streams, time_distance: float
 ) -> SplitRows:
     """Split rows at pauses of more than `time_distance` seconds, exactly if DXT has all requests.
 
-    Otherwise a row's requests are divided by the HEATMAP's bytes before and after each pause.
+    Otherwise a row's requests are divided by the HEATMAP's bytes before and after each pause. Rows
+    of several runs are sorted by run.
     """
     is_long = file_phases.end - file_phases.start > time_distance
     file_phases = replace(file_phases, shown=~is_long)
-    [long_rows] = is_long.nonzero()
-    if not len(long_rows) or not any(log.traces for log in run.logs):
-        return SplitRows(file_phases)
+    warnings: list[tuple[str, ...]] = [()] * len(stack.runs)
+    pieces: list[Pieces] = []
+    for place, first, end, of_run in _runs_with_traces(file_phases, is_long, stack, streams):
+        rows = rows_between(file_phases, first, end)
+        ids = stack.ids_of(rows.file_id)
+        found = _pieces_of_run(rows, ids, stack.runs[place], of_run, time_distance)
+        pieces += [each.further(first) for each in found.pieces]
+        warnings[place] = found.warnings
+    return SplitRows(with_pieces(file_phases, pieces, time_distance), tuple(warnings))
+
+
+def _runs_with_traces(
+    file_phases: FilePhases, is_long: NDArray[np.bool_], stack: Stack, streams: Streams
+) -> Iterator[tuple[int, int, int, Streams]]:
+    """Yield runs with long rows and traces: their places, first rows and ends, and streams."""
+    run = stack.runs_of(file_phases.file_id)
+    places = [
+        place
+        for place in np.unique(run[is_long]).tolist()
+        if any(log.traces for log in stack.runs[place].logs)
+    ]
+    if places and stack.has_several:
+        streams = streams.take(np.argsort(streams.log, kind="stable"))
+    of_streams = stack.runs_of_logs(streams.log)
+    for place in places:
+        first, end = np.searchsorted(run, (place, place + 1)).tolist()
+        yield place, first, end, streams.between(*np.searchsorted(of_streams, (place, place + 1)))
+
+
+def _pieces_of_run(
+    file_phases: FilePhases,
+    ids: NDArray[np.uint64],
+    run: Run,
+    streams: Streams,
+    time_distance: float,
+) -> _Found:
+    """Split the rows of a run, whose files have record ids, and mark the rows that stay whole."""
+    [long_rows] = (~file_phases.shown).nonzero()
     # A row with all requests in the trace needs no heat map.
-    traced = _completely_traced(run, file_phases, long_rows)
+    traced = _completely_traced(run, file_phases, ids, long_rows)
     file_phases.shown[list(traced)] = True
     pieces, whole = _split_traced(file_phases, traced, time_distance)
     rest = np.array([row for row in long_rows.tolist() if row not in traced], np.int64)
@@ -63,7 +108,8 @@ def split_at_pauses(
     for kind in dict.fromkeys(itertools.chain.from_iterable(heatmaps)):
         rows = rest[_are_of(file_phases, kind)[rest]]
         of_kind = [of_log.get(kind) for of_log in heatmaps]
-        if not len(rows) or not _have_all(streams.log[_are_of(streams, kind)], of_kind):
+        logs = streams.log[_are_of(streams, kind)] if len(run.logs) > 1 else np.zeros(1, np.int64)
+        if not len(rows) or not _have_all(logs, of_kind):
             continue
         bins = bins_of(of_kind, run.delays_seconds)
         file_phases.shown[rows] = bins.bin_seconds <= time_distance
@@ -71,7 +117,7 @@ def split_at_pauses(
         if windows is not None:
             windows = _without_others(windows, file_phases, streams, kind)
             found, too_many = _split_at_windows(file_phases, rows, windows)
-            pieces |= found
+            pieces += found
             whole += too_many
         if bins.bin_seconds > time_distance:
             several = rows[file_phases.requests[rows] > 1]
@@ -86,7 +132,7 @@ def split_at_pauses(
     pairs = zip(run.logs, heatmaps, strict=False)
     if any(log.traces.get("HEATMAP") and not of_log for log, of_log in pairs):
         warnings.append("the HEATMAP data are damaged and not used, so pauses may be missing")
-    return SplitRows(_with_pieces(file_phases, pieces, time_distance), tuple(warnings))
+    return _Found(pieces, tuple(warnings))
 
 
 def _have_all(logs: Ints, heatmaps: Sequence[Heatmap | None]) -> bool:
@@ -96,7 +142,7 @@ def _have_all(logs: Ints, heatmaps: Sequence[Heatmap | None]) -> bool:
 
 def _split_traced(
     file_phases: FilePhases, traced: Mapping[int, Operations], time_distance: float
-) -> tuple[dict[int, FilePhases], int]:
+) -> tuple[list[Pieces], int]:
     """Split rows at the pauses of their requests; also count those with too many pauses."""
     firsts = {
         index: first_after_pauses(requests.start_seconds, requests.end_seconds, time_distance)
@@ -104,29 +150,29 @@ def _split_traced(
     }
     rows = np.array([index for index, first in firsts.items() if len(first) > 1], np.int64)
     pieces = np.array([len(firsts[index]) for index in rows.tolist()], np.int64)
-    few = rows[_are_affordable(file_phases, rows, pieces)]
-    split = {
-        index: _split_by_requests(row, traced[index], firsts[index])
-        for index, row in zip(few.tolist(), rows_apart(file_phases, few), strict=True)
-    }
-    file_phases.shown[[row for row in rows.tolist() if row not in split]] = False
-    return split, len(rows) - len(few)
+    are_affordable = _are_affordable(file_phases, rows, pieces)
+    file_phases.shown[rows[~are_affordable]] = False
+    split = [
+        split_by_requests(index, traced[index], firsts[index])
+        for index in rows[are_affordable].tolist()
+    ]
+    return split, len(rows) - len(split)
 
 
 def _split_at_windows(
     file_phases: FilePhases, rows: Ints, windows: Windows
-) -> tuple[dict[int, FilePhases], int]:
+) -> tuple[list[Pieces], int]:
     """Split rows at the pauses of a heat map; also count those with too many pauses."""
     first, last = windows.first_and_last(file_phases.start[rows], file_phases.end[rows])
     rows, pieces = rows[first < last], (last - first + 1)[first < last]
     few = rows[_are_affordable(file_phases, rows, pieces)]
-    split = {
-        index: _split_by_heatmap(row, windows)
-        for index, row in zip(few.tolist(), rows_apart(file_phases, few), strict=True)
-    }
-    found = {index: pieces for index, pieces in split.items() if pieces is not None}
-    file_phases.shown[[row for row in rows.tolist() if row not in found]] = False
-    return found, len(rows) - len(few)
+    split = list(split_at_windows(file_phases, few, windows))
+    are_whole = np.zeros(len(file_phases), bool)
+    are_whole[rows] = True
+    for found in split:
+        are_whole[found.row] = False
+    file_phases.shown[are_whole] = False
+    return split, len(rows) - len(few)
 
 
 def _are_affordable(file_phases: FilePhases, rows: Ints, pieces: Ints) -> NDArray[np.bool_]:
@@ -138,18 +184,6 @@ def _are_affordable(file_phases: FilePhases, rows: Ints, pieces: Ints) -> NDArra
     affordable = np.zeros(len(rows), bool)
     affordable[order] = np.cumsum(cost[order]) <= max(_ALWAYS_AFFORDABLE, _MOST_PIECES * size.sum())
     return affordable
-
-
-def _with_pieces(
-    file_phases: FilePhases, pieces: Mapping[int, FilePhases], time_distance: float
-) -> FilePhases:
-    """Replace rows by their pieces, which come last."""
-    if not pieces:
-        return file_phases
-    whole = np.ones(len(file_phases), bool)
-    whole[list(pieces)] = False
-    timed = (of_pieces(pieces[row], file_phases, row, time_distance) for row in sorted(pieces))
-    return stack_rows([take_rows(file_phases, whole), *timed])
 
 
 def _unseen_pauses(blurred: Mapping[int, float], time_distance: float) -> Iterator[str]:
@@ -186,119 +220,17 @@ def _are_of(table: FilePhases | Streams, kind: tuple[str, str]) -> NDArray[np.bo
     return is_of_kind
 
 
-def _split_by_requests(row: FilePhases, traced: Operations, first: Ints) -> FilePhases:
-    """Split a row before some of its requests, which are sorted by start."""
-    start, end, length = traced.start_seconds, traced.end_seconds, traced.length
-    piece = np.searchsorted(first, np.arange(len(start)), side="right") - 1
-    by_size = np.lexsort((length, piece))
-    of_size = np.flatnonzero(changes(piece[by_size], length[by_size]))
-    size, counts = length[by_size][of_size], np.diff(of_size, append=len(length))
-    busy = np.add.reduceat(end - start, first)
-    return _pieces(
-        row,
-        start=start[first],
-        end=np.maximum.reduceat(end, first),
-        requests=np.bincount(piece),
-        busy_share=busy / max(busy.sum(), 1e-12),
-        part_row=piece[by_size][of_size],
-        part_size=size.astype(np.float64),
-        part_requests=counts,
-        part_bytes=size * counts,
-    )
-
-
-def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
-    [first], [last] = windows.first_and_last(row.start, row.end)
-    # The row moved bytes at its start and at its end, so these windows have at least one byte.
-    moved = np.maximum(windows.moved[first : last + 1], [1, *np.zeros(last - first - 1), 1])
-    busy = moved > 0
-    if busy.sum() > row.requests[0] or row.part_requests.sum() == 0:
-        return None
-    starts = np.append(row.start, windows.starts[first + 1 : last + 1])
-    ends = np.append(windows.ends[first:last], row.end)
-    pieces = _shared_out(row, starts[busy], ends[busy], moved[busy] / moved.sum())
-    return within_bins(pieces, windows, first + np.searchsorted(starts, pieces.start))
-
-
-def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> FilePhases:
-    """Copy a row for each window, with its `share` of the requests; the shares add up to 1."""
-    until = np.append(0, np.cumsum(share))
-    until[-1] = 1
-    requests_until = np.rint(np.outer(until, row.part_requests)).astype(np.int64)
-    # A request is not split, so the bytes of a piece follow from its requests.
-    bytes_until = np.rint(requests_until * (row.part_bytes / row.part_requests)).astype(np.int64)
-    bytes_until[-1] = row.part_bytes
-    requests = np.diff(requests_until.sum(axis=1))
-    # Reads at the end of a file move no bytes, so they are in no part. They make no window of
-    # their own: the windows that move bytes share them out.
-    empty = row.requests[0] - row.part_requests.sum()
-    has_bytes = requests > 0
-    until = np.append(0, np.cumsum(share * has_bytes / share[has_bytes].sum()))
-    requests += np.diff(np.rint(until * empty).astype(np.int64))
-    kept = np.flatnonzero(has_bytes)
-    return _pieces(
-        row,
-        start=start[kept],
-        end=end[kept],
-        requests=requests[kept],
-        busy_share=share[kept] / share[kept].sum(),
-        part_row=np.repeat(np.arange(len(kept)), len(row.part_size)),
-        part_size=np.tile(row.part_size, len(kept)),
-        part_requests=np.diff(requests_until, axis=0)[kept].ravel(),
-        part_bytes=np.diff(bytes_until, axis=0)[kept].ravel(),
-    )
-
-
-def _pieces(
-    row: FilePhases,
-    *,
-    start: Floats,
-    end: Floats,
-    requests: Ints,
-    busy_share: Floats,
-    part_row: Ints,
-    part_size: Floats,
-    part_requests: Ints,
-    part_bytes: Ints,
-) -> FilePhases:
-    """Copy a row for each piece, with the piece's times, requests and parts."""
-    count = len(start)
-    whole = repeat_row(row, count)
-    used = part_bytes > 0
-    return replace(
-        whole,
-        start=start,
-        end=end,
-        moved_from=start,
-        moved_until=end,
-        requests=requests,
-        unordered=_first_accesses(row, count),
-        bytes=np.bincount(part_row, part_bytes, minlength=count).astype(np.int64),
-        time=whole.time * busy_share,
-        metadata=whole.metadata * busy_share,
-        part_row=part_row[used],
-        part_size=part_size[used],
-        part_requests=part_requests[used],
-        part_bytes=part_bytes[used],
-    )
-
-
-def _first_accesses(row: FilePhases, count: int) -> Ints:
-    """Count first accesses in each piece, if enough requests are left to tell the order."""
-    once, requests = row.unordered[0], row.counted[0]
-    pieces = max(once, row.processes[0] * count)
-    return np.full(count, pieces if pieces < requests else once)
-
-
-def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[int, Operations]:
+def _completely_traced(
+    run: Run, file_phases: FilePhases, ids: NDArray[np.uint64], rows: Ints
+) -> dict[int, Operations]:
     """Find the rows whose requests were all traced; a full buffer has only the first ones."""
-    by_file = traced_by_file(run, file_phases.file_id[rows])
+    by_file = traced_by_file(run, ids[rows])
     if not by_file:
         return {}
     completely_traced = {}
     for row in rows.tolist():
         kind = APIS[file_phases.api[row]], OPERATIONS[file_phases.operation[row]]
-        traced = by_file.get((*kind, int(file_phases.file_id[row])))
+        traced = by_file.get((*kind, int(ids[row])))
         if (
             traced is not None
             and len(traced) == file_phases.requests[row]

@@ -51,11 +51,7 @@ def sound_streams(
     """
     impossible = ~_possible(streams)
     is_system = is_among(streams.file_id, system_files)
-    streams = replace(
-        streams,
-        end=np.where(impossible, streams.end, np.maximum(streams.start, streams.end)),
-        metadata=np.where(_are_durations(streams.metadata), streams.metadata, np.nan),
-    )
+    streams = _with_known_times(streams, impossible)
     files = _with_posix(streams, impossible & ~is_system)
     lost = (streams.api == _MPIIO) & is_among(streams.file_id, files)
     affected = streams.file_id[impossible & ~is_system]
@@ -83,6 +79,32 @@ def sound_streams(
         lacking=frozenset(APIS[api] for api in [*bad.api, *streams.api[lost]]),
         warnings=tuple(sentences),
     )
+
+
+def _with_known_times(streams: Streams, impossible: NDArray[np.bool_]) -> Streams:
+    return replace(
+        streams,
+        end=np.where(impossible, streams.end, np.maximum(streams.start, streams.end)),
+        metadata=np.where(_are_durations(streams.metadata), streams.metadata, np.nan),
+    )
+
+
+def sound_logs(streams: Streams, logs: int) -> NDArray[np.bool_]:
+    """Tell which logs have possible numbers only, and a possible sum of all."""
+    sound = np.ones(logs, bool)
+    sound[streams.log[~_possible(streams)]] = False
+    for column in (streams.bytes, streams.requests):
+        # Sums that rounding could move over the limit do not count as sound.
+        sound &= np.bincount(streams.log, column, minlength=logs) < MOST / 2
+    return sound
+
+
+def of_sound_logs(streams: Streams, system_files: NDArray[np.uint64], layer: str) -> SoundStreams:
+    """Choose the layer of each file of `sound_logs`."""
+    nothing = streams.take(np.zeros(len(streams), bool))
+    streams = _with_known_times(streams, np.zeros(len(streams), bool))
+    used = select_layer(streams.take(~is_among(streams.file_id, system_files)), layer)
+    return SoundStreams(streams, used, replaced=nothing.file_id, left_out=nothing)
 
 
 def _with_posix(streams: Streams, impossible: NDArray[np.bool_]) -> NDArray[np.uint64]:

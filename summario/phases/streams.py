@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -92,6 +93,12 @@ class Streams:
             [rows] = rows.nonzero()
         return Streams(**{name: getattr(self, name).take(rows, axis=0) for name in _COLUMNS})
 
+    def between(self, first: int, end: int) -> Streams:
+        """View some rows."""
+        if (first, end) == (0, len(self)):
+            return self
+        return Streams(**{name: getattr(self, name)[first:end] for name in _COLUMNS})
+
 
 _COLUMNS = tuple(field.name for field in fields(Streams))
 
@@ -124,8 +131,28 @@ def concatenate(tables: list[Streams]) -> Streams:
     )
 
 
+def read_streams(records: Mapping[str, Records]) -> Streams | None:
+    """Step 1: read a row for each (file, api, operation, rank); None if nothing was moved.
+
+    `records` are by module.
+    """
+    tables = [
+        streams_of(
+            records[module],
+            api,
+            operation,
+            below=records.get("POSIX") if api == "MPIIO" else None,
+        )
+        for api, module in MODULE_OF_API.items()
+        if module in records
+        for operation in OPERATIONS
+    ]
+    used = [table for table in tables if table is not None]
+    return concatenate(used) if used else None
+
+
 def streams_of(
-    records: Records, api: str, operation: str, nprocs: int, below: Records | None = None
+    records: Records, api: str, operation: str, below: Records | None = None
 ) -> Streams | None:
     """Read the rows of one module and operation, also impossible numbers; None without requests."""
     requests, collective = requests_of(records, api, operation)
@@ -134,9 +161,9 @@ def streams_of(
     if not used.any():
         return None
     if not used.all():
-        records = replace(records, words=records.words[used])
+        records = records.take(used)
         requests, collective, moved = requests[used], collective[used], moved[used]
-    processes = np.where(records.ranks < 0, nprocs, 1)
+    processes = records.processes
     start = records.real(f"{api}_F_{operation.upper()}_START_TIMESTAMP")
     end = records.real(f"{api}_F_{operation.upper()}_END_TIMESTAMP")
     consecutive, sequential = order_of(records, api, operation, requests, processes)
@@ -144,12 +171,12 @@ def streams_of(
     before, after = opens_and_closes(records, api, operation, below)
     time = records.real(f"{api}_F_{operation.upper()}_TIME") / processes
     share = share_of_operation(records, api, operation)
-    metadata = metadata_times(records, api, share, nprocs, below)
+    metadata = metadata_times(records, api, share, below)
     return Streams(
         api=np.full(len(requests), APIS.index(api), np.int8),
         operation=np.full(len(requests), OPERATIONS.index(operation), np.int8),
         file_id=records.ids,
-        log=np.zeros(len(requests), np.int64),
+        log=np.full(len(requests), records.log),
         rank=records.ranks,
         processes=processes,
         bytes=moved,

@@ -127,7 +127,9 @@ def parse_header(blob: bytes, where: str) -> Header:
         modules=modules,
         module_versions=module_versions,
         partial_modules=frozenset(
-            name for index, name in enumerate(module_names) if partial >> index & 1
+            name
+            for index, name in enumerate(module_names if partial else ())
+            if partial >> index & 1
         ),
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,16 @@ class Records:
     `words`, of shape (records, words of a record), has record id, rank and all counters of the log,
     in native byte order. A word of a floating-point counter has the bits of the number. `columns`
     has the column of each counter. `partial` is Darshan's own flag: the module ran out of memory
-    and left out records.
+    and left out records. `nprocs` counts the processes of the job. If the records of several logs
+    are stacked (see `summario.phases.stacks`), it is an array, as is `log`, the log of each record.
     """
 
     module: str
     words: NDArray[np.int64]
     columns: Mapping[str, int]
     partial: bool
+    nprocs: int | NDArray[np.int64] = 1
+    log: int | NDArray[np.int64] = 0
 
     @property
     def ids(self) -> NDArray[np.uint64]:
@@ -40,6 +44,18 @@ class Records:
     def ranks(self) -> NDArray[np.int64]:
         """The ranks; -1 stands for a record that is reduced over all ranks."""
         return self.words[:, 1]
+
+    @property
+    def processes(self) -> NDArray[np.int64]:
+        """The processes that each record is of: 1, or all of its log."""
+        return np.where(self.ranks < 0, self.nprocs, 1)
+
+    def take(self, rows: NDArray[Any]) -> Records:
+        """Select records by a mask or by their places."""
+        nprocs, log = (
+            each[rows] if isinstance(each, np.ndarray) else each for each in (self.nprocs, self.log)
+        )
+        return replace(self, words=self.words[rows], nprocs=nprocs, log=log)
 
     @property
     def file_ids(self) -> NDArray[np.uint64] | None:
@@ -85,6 +101,7 @@ def parse_records(
         words=words.astype(np.int64, copy=False),
         columns=layout.columns,
         partial=module in header.partial_modules,
+        nprocs=nprocs,
     )
     if not _are_ranks(records.ranks, nprocs):
         raise DamagedLogError(

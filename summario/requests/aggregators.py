@@ -9,11 +9,11 @@ import numpy as np
 
 from ioncast_base.kinds import OPERATIONS
 from summario.phases.merge import FilePhases
+from summario.phases.stacks import Stack
 from summario.phases.streams import Floats, Ints, Streams
 from summario.reading.heatmap import Heatmap, heatmaps_of
 from summario.requests.layers import UNKNOWN, Layers
 from summario.requests.traced import Traced
-from summario.runs.logs_of_run import Run
 
 # A process that moves less than this share of the bytes of the busiest one is no aggregator: it
 # wrote the header of a file, for example.
@@ -23,14 +23,15 @@ _OTHERS_SHARE = 0.1
 
 
 def aggregators_of(
-    file_phases: FilePhases, group: Ints, layers: Layers, run: Run, traced: Traced
+    file_phases: FilePhases, group: Ints, layers: Layers, stack: Stack, traced: Traced
 ) -> list[int]:
     """Count the aggregators of each group (`group`) of collective rows; -1 if it is not known.
 
     The list goes up to the largest number in `group`. Rows may be pieces of a file.
     """
     place = layers.rows(file_phases.operation, file_phases.file_id)
-    records, heatmaps = _OfRecords(layers), _OfHeatmaps(run)
+    records, heatmaps = _OfRecords(layers), _OfHeatmaps(stack)
+    run = stack.runs_of(file_phases.file_id)
     aggregators = [UNKNOWN] * (int(group.max()) + 1)
     order = np.argsort(group, kind="stable")
     edges = np.flatnonzero(np.diff(group[order])) + 1
@@ -42,6 +43,7 @@ def aggregators_of(
         if moved is None:
             share = file_phases.bytes[rows] / np.maximum(layers.mpiio.bytes[place[rows]], 1)
             moved = heatmaps.bytes_of_processes(
+                int(run[rows[0]]),
                 file_phases.operation[rows[0]],
                 file_phases.start[rows].min(),
                 file_phases.end[rows].max(),
@@ -90,25 +92,32 @@ class _OfRecords:
 class _OfHeatmaps:
     """The bytes that each process moved in a time, by the heat map of POSIX."""
 
-    def __init__(self, run: Run) -> None:
-        self._logs = run.logs
+    def __init__(self, stack: Stack) -> None:
+        self._runs = stack.runs
+        self._found: dict[int, dict[str, Heatmap]] = {}
 
-    @cached_property
-    def _heatmaps(self) -> dict[str, Heatmap]:
-        """The heat maps of POSIX by operation; each bin also has the bytes of the bins before."""
-        if len(self._logs) > 1:
+    def _heatmaps(self, place: int) -> dict[str, Heatmap]:
+        """The heat maps of a run by operation; each bin also has the bytes of the bins before."""
+        if len(self._runs[place].logs) > 1:
             return {}
-        return {
-            operation: replace(heatmap, bytes=np.cumsum(heatmap.bytes, axis=1))
-            for (api, operation), heatmap in heatmaps_of(self._logs[0]).items()
-            if api == "POSIX"
-        }
+        if place not in self._found:
+            self._found[place] = {
+                operation: replace(heatmap, bytes=np.cumsum(heatmap.bytes, axis=1))
+                for (api, operation), heatmap in heatmaps_of(self._runs[place].logs[0]).items()
+                if api == "POSIX"
+            }
+        return self._found[place]
 
     def bytes_of_processes(
-        self, operation: int, start_seconds: float, end_seconds: float, expected_bytes: float
+        self,
+        place: int,
+        operation: int,
+        start_seconds: float,
+        end_seconds: float,
+        expected_bytes: float,
     ) -> Floats | None:
-        """Add up the bytes in a time; None if they are not mainly the expected ones."""
-        heatmap = self._heatmaps.get(OPERATIONS[operation])
+        """Add up the bytes of a run in a time; None if they are not mainly the expected ones."""
+        heatmap = self._heatmaps(place).get(OPERATIONS[operation])
         if heatmap is None:
             return None
         last_bin = heatmap.bytes.shape[1] - 1

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS, ORDERS, SPATIALITIES
 from summario.phases.merge import FilePhases, blocks, merge_ranks, spatialities, take_rows
+from summario.phases.stacks import Stack
 from summario.phases.streams import Floats, Ints, Streams
 from summario.reading.file_ids import is_among, values_of_files
-from summario.runs.logs_of_run import Run
 
 UNKNOWN = -1
 _CONTIGUOUS, _SEQUENTIAL, _RANDOM = range(len(ORDERS))
@@ -61,13 +61,13 @@ class Layers:
         return found
 
 
-def layers_of(files: NDArray[np.uint64], run: Run, streams: Streams) -> Layers | None:
+def layers_of(files: NDArray[np.uint64], stack: Stack, streams: Streams) -> Layers | None:
     """Find the calls of both layers of some files; None if no file has POSIX calls."""
     of_files = streams.take(is_among(streams.file_id, files))
     by_api = [of_files.take(of_files.api == APIS.index(api)) for api in ("MPIIO", "POSIX")]
     if not all(map(len, by_api)):
         return None
-    mpiio, posix = (merge_ranks(table, run.processes) for table in by_api)
+    mpiio, posix = (merge_ranks(table, stack.processes) for table in by_api)
     # Both are sorted by operation and file, so their common rows are in the same order.
     mpiio, posix = take_rows(mpiio, _is_in(mpiio, posix)), take_rows(posix, _is_in(posix, mpiio))
     if not len(mpiio):
@@ -77,9 +77,9 @@ def layers_of(files: NDArray[np.uint64], run: Run, streams: Streams) -> Layers |
         mpiio=mpiio,
         posix=posix,
         streams=by_api[1],
-        has_view=_counts(run, "MPI-IO", ("MPIIO_VIEWS",), ids) != 0,
-        has_idle=(posix.processes < mpiio.processes) | is_among(ids, _with_idle_rank(run)),
-        strided=_strided(run, posix, by_api[1]),
+        has_view=_counts(stack, "MPI-IO", ("MPIIO_VIEWS",), ids) != 0,
+        has_idle=(posix.processes < mpiio.processes) | is_among(ids, _with_idle_rank(stack)),
+        strided=_strided(stack, posix, by_api[1]),
     )
 
 
@@ -93,31 +93,30 @@ def _is_in(table: FilePhases, other: FilePhases) -> NDArray[np.bool_]:
 
 
 def _counts(
-    run: Run, module: str, names: tuple[str, ...], wanted: NDArray[np.uint64]
+    stack: Stack, module: str, names: tuple[str, ...], wanted: NDArray[np.uint64]
 ) -> NDArray[np.float64]:
     """Add up counters of a module for each wanted file."""
     found = np.zeros(len(wanted))
-    for records in [log.records[module] for log in run.logs if module in log.records]:
+    for records in stack.records(module):
         [rows] = is_among(records.ids, wanted).nonzero()
-        of_files = replace(records, words=records.words[rows])
+        of_files = records.take(rows)
         counts = of_files.integers(*names).astype(np.float64).sum(axis=1)
         found += values_of_files(counts, of_files.ids, wanted, np.add, without=0)
     return found
 
 
-def _with_idle_rank(run: Run) -> NDArray[np.uint64]:
+def _with_idle_rank(stack: Stack) -> NDArray[np.uint64]:
     """List files of all ranks whose fastest rank moved no bytes."""
     found = [np.zeros(0, np.uint64)]
-    for log in run.logs:
-        if (records := log.records.get("POSIX")) is not None:
-            idle = (records.ranks < 0) & (records.integer("POSIX_FASTEST_RANK_BYTES") == 0)
-            found.append(records.ids[idle])
+    for records in stack.records("POSIX"):
+        idle = (records.ranks < 0) & (records.integer("POSIX_FASTEST_RANK_BYTES") == 0)
+        found.append(records.ids[idle])
     return np.concatenate(found)
 
 
-def _strided(run: Run, posix: FilePhases, streams: Streams) -> Ints:
+def _strided(stack: Stack, posix: FilePhases, streams: Streams) -> Ints:
     """Count the calls of the four most common strides, without those of the other operation."""
-    counts = _counts(run, "POSIX", _STRIDES, posix.file_id)
+    counts = _counts(stack, "POSIX", _STRIDES, posix.file_id)
     for index in range(len(OPERATIONS)):
         rows = posix.operation == index
         other = streams.take(streams.operation != index)

@@ -8,11 +8,11 @@ import numpy as np
 
 from ioncast_base.kinds import APIS, ORDERS, SPATIALITIES
 from summario.phases.merge import FilePhases, at_least_one_block, spatialities, take_rows
+from summario.phases.stacks import Stack
 from summario.phases.streams import Floats, Ints, Streams
 from summario.requests.aggregators import aggregators_of
 from summario.requests.layers import UNKNOWN, Layers, RequestOrders, layers_of, orders_of
 from summario.requests.traced import Traced
-from summario.runs.logs_of_run import Run
 
 
 class Below(NamedTuple):
@@ -25,7 +25,7 @@ class Below(NamedTuple):
 
 
 def below_of(
-    file_phases: FilePhases, group: Ints, run: Run, streams: Streams, threshold: float
+    file_phases: FilePhases, group: Ints, stack: Stack, streams: Streams, threshold: float
 ) -> list[Below]:
     """Find the order and the POSIX calls of each group (`group`) of rows."""
     groups = int(group.max()) + 1
@@ -33,16 +33,16 @@ def below_of(
     if not of_mpiio.any():
         return [Below()] * groups
     files = np.unique(file_phases.file_id[of_mpiio])
-    layers = layers_of(files, run, streams)
+    layers = layers_of(files, stack, streams)
     if layers is None:
         return [Below()] * groups
     table, group = take_rows(file_phases, of_mpiio), group[of_mpiio]
-    place, traced = layers.rows(table.operation, table.file_id), Traced(run, files)
+    place, traced = layers.rows(table.operation, table.file_id), Traced(stack, files)
     collective = spatialities(table, threshold) == SPATIALITIES.index("collective")
     aggregators = np.full(groups, UNKNOWN)
     if collective.any():
         of_collective = take_rows(table, collective), group[collective]
-        counted = aggregators_of(*of_collective, layers, run, traced)
+        counted = aggregators_of(*of_collective, layers, stack, traced)
         aggregators[: len(counted)] = counted
     most = np.full(len(layers), UNKNOWN)
     np.maximum.at(most, place[place >= 0], aggregators[group[place >= 0]])
@@ -83,7 +83,8 @@ def _with_traced(
     A trace has only the first offset of a request that a file view spreads over the file.
     """
     order, blocks = orders.order.copy(), orders.blocks.copy()
-    for row in np.flatnonzero((order == UNKNOWN) & ~layers.has_view).tolist():
+    may_be_told = traced.may_have(layers.mpiio.file_id) & ~layers.has_view
+    for row in np.flatnonzero((order == UNKNOWN) & may_be_told).tolist():
         found = traced.order(layers.mpiio, row, threshold)
         if found is not None and (found[0] != "random" or not layers.mpiio.collective[row]):
             order[row], blocks[row] = ORDERS.index(found[0]), found[1]

@@ -119,7 +119,8 @@ def node_warnings(given: int | None, named: NodeCount | None) -> tuple[str, ...]
 
 def _hosts_by_dxt(log: DarshanLog) -> dict[int, str]:
     hosts: dict[str, int] = {}
-    modules = [read_dxt_module(log, api, hosts) for api in DXT_MODULES]
+    traced = [api for api, module in DXT_MODULES.items() if module in log.traces]
+    modules = [read_dxt_module(log, api, hosts) for api in traced]
     names = list(hosts)
     named: set[tuple[int, int]] = set()
     for records in [module.records for module in modules]:

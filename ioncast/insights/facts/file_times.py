@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ioncast.insights.facts.slowest_ranks import SharedFiles
-from ioncast.insights.facts.values import Facts, Floats, Ints, Layer
+from ioncast.insights.facts.values import FileFacts, Floats, Ints, Layer
 from ioncast_base.kinds import APIS
 from ioncast_base.limits import LONGEST_SECONDS
 
@@ -34,7 +34,7 @@ class FileTimes:
         return self.read_seconds + self.write_seconds + self.metadata_seconds
 
 
-def file_times_of(facts: Facts, shared: SharedFiles) -> FileTimes:
+def file_times_of(facts: FileFacts, shared: SharedFiles) -> FileTimes:
     """Add up the time of each file, and find its slowest process, in shared files among these."""
     files = len(facts.files)
     read, write, metadata, mean = np.zeros((4, files))

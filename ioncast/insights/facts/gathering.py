@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from ioncast.insights.facts.requests import read_requests
 from ioncast.insights.facts.values import (
     HIGHEST_FIRST,
     Facts,
+    FileFacts,
     Files,
     Ints,
     Layer,
@@ -22,11 +25,10 @@ from ioncast.insights.facts.values import (
 from ioncast_base.kinds import APIS, OPERATIONS, Api
 from ioncast_base.limits import LONGEST_SECONDS
 from summario.lustre_components import LustreComponents, lustre_components_of
-from summario.phases.extract import read_streams
 from summario.phases.sanity import sound_streams
-from summario.phases.selection import system_file_ids
 from summario.phases.settings import DEFAULTS
-from summario.phases.streams import MODULE_OF_API, Streams
+from summario.phases.stacks import Stack, stacked
+from summario.phases.streams import MODULE_OF_API, Streams, read_streams
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
 from summario.reading.heatmap import heatmaps_of
@@ -35,7 +37,7 @@ from summario.reading.operations import Operations, operations_of
 from summario.reading.records import Records
 from summario.runs.hosts import HOST_MODULES, NodeCount, count_nodes
 from summario.runs.logs_of_run import Run, warned
-from summario.runs.stacking import stacked
+from summario.runs.stacking import stacked as stacked_requests
 
 LIBRARY_MODULES = ("H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 # Enough for tables. Checks also need requests of single ranks, in `FACT_MODULES`.
@@ -57,15 +59,15 @@ def facts_of(run: Run, *, all_files: bool = False, nodes: int | None = None) -> 
     >>> facts.files.path, facts.files.bytes_written.tolist(), sorted(facts.layers)
     (('/tmp/testbed/data/single-a/f',), [1073741824], ['POSIX'])
     """
-    logs = [_sound_records(log, all_files=all_files) for log in run.logs]
-    layers, ids = _layers(run, [log.records for log in logs])
-    files = _files(run, ids, layers)
-    trace, trace_warnings = _trace(run, ids)
-    lustre = _lustre(run, ids)
+    stack = stacked([run])
+    tables = _sound_tables(stack, all_files=all_files)
+    layers, ids = _layers(stack, tables)
+    trace, trace_warnings = trace_of(run, ids)
+    lustre = lustre_of(run, ids)
     paths = [log.path for log in run.logs]
     return Facts(
-        run=_run_facts(run),
-        files=files,
+        run=run_facts_of(run),
+        files=_files(stack, ids, layers),
         layers=layers,
         libraries=_libraries(run),
         nodes=NodeCount(nodes, source="given") if nodes else count_nodes(run.logs),
@@ -74,30 +76,60 @@ def facts_of(run: Run, *, all_files: bool = False, nodes: int | None = None) -> 
         lustre=lustre,
         warnings=(
             *run.warnings,
-            *warned(paths, [log.warnings for log in logs]),
+            *warned(paths, [table.warnings for table in tables]),
             *trace_warnings,
             *(lustre.warnings if lustre is not None else ()),
         ),
     )
 
 
-def _sound_records(log: DarshanLog, *, all_files: bool) -> DarshanLog:
-    """Leave out files that do not count, and records with impossible numbers."""
-    of_system = np.zeros(0, np.uint64) if all_files else system_file_ids(log)
-    records = {
-        api: _without(log.records[module], of_system)
-        for api, module in MODULE_OF_API.items()
-        if module in log.records
+def file_facts_of(stack: Stack) -> FileFacts:
+    """Gather the files of each run of a stack; `stack.runs_of(facts.files.id)` tells their runs."""
+    layers, ids = _layers(stack, _sound_tables(stack, all_files=False))
+    return FileFacts(_files(stack, ids, layers), layers)
+
+
+class _SoundTable(NamedTuple):
+    """Records of files that count, without impossible numbers."""
+
+    records: Mapping[Api, Records]
+    warnings: tuple[str, ...] = ()
+
+
+def _sound_tables(stack: Stack, *, all_files: bool) -> list[_SoundTable]:
+    nothing = np.zeros(0, np.uint64)
+    system_files = [nothing] * len(stack.tables) if all_files else stack.system_files
+    if stack.has_several:
+        return [_SoundTable(_counting(stack.tables[0], system_files[0]))]
+    return [
+        _sound_records(log, index, of_system)
+        for index, (log, of_system) in enumerate(zip(stack.logs, system_files, strict=True))
+    ]
+
+
+def _counting(records: Mapping[str, Records], of_system: NDArray[np.uint64]) -> dict[Api, Records]:
+    """Leave out files that do not count."""
+    return {
+        api: _without(records[MODULE_OF_API[api]], of_system)
+        for api in APIS
+        if MODULE_OF_API[api] in records
     }
-    streams = read_streams(log)
+
+
+def _sound_records(log: DarshanLog, index: int, of_system: NDArray[np.uint64]) -> _SoundTable:
+    """Leave out files that do not count, and records with impossible numbers."""
+    records = {
+        api: replace(each, log=index) for api, each in _counting(log.records, of_system).items()
+    }
+    streams = read_streams(log.records)
     if streams is None:
-        return replace(log, records=records, warnings=())
+        return _SoundTable(records)
     sound = sound_streams(streams, of_system, DEFAULTS.layer, log.path)
     if len(sound.replaced):
         records["MPIIO"] = _without(records["MPIIO"], sound.replaced)
     if len(sound.left_out):
         records = {api: _emptied(each, api, sound.left_out) for api, each in records.items()}
-    return replace(log, records=records, warnings=sound.warnings)
+    return _SoundTable(records, sound.warnings)
 
 
 def _emptied(records: Records, api: str, left_out: Streams) -> Records:
@@ -116,47 +148,40 @@ def _emptied(records: Records, api: str, left_out: Streams) -> Records:
 
 def _without(records: Records, ids: NDArray[np.uint64]) -> Records:
     kept = ~is_among(records.ids, ids)
-    return records if kept.all() else replace(records, words=records.words[kept])
+    return records if kept.all() else records.take(kept)
 
 
 def _layers(
-    run: Run, logs: Sequence[Mapping[str, Records]]
+    stack: Stack, tables: Sequence[_SoundTable]
 ) -> tuple[dict[Api, Layer], NDArray[np.uint64]]:
     """Make the layers, and list the ids of their files."""
-    first_rank = np.cumsum(run.processes) - run.processes
-    joined = {
-        api: _joined(
-            [(index, records[api]) for index, records in enumerate(logs) if api in records]
-        )
-        for api in APIS
-        if any(api in log for log in logs)
-    }
-    joined = {api: found for api, found in joined.items() if len(found[0])}
+    found = {api: [table.records[api] for table in tables if api in table.records] for api in APIS}
+    joined = {api: _joined(of_api) for api, of_api in found.items() if of_api}
+    joined = {api: records for api, records in joined.items() if len(records.words)}
     ids, files = np.unique(
-        np.concatenate([np.zeros(0, np.uint64), *(log.ids for _, log in joined.values())]),
+        np.concatenate([np.zeros(0, np.uint64), *(records.ids for records in joined.values())]),
         return_inverse=True,
     )
     layers, end = {}, 0
-    for api, (log, records) in joined.items():
-        begin, end = end, end + len(log)
-        layers[api] = _layer(
-            api,
-            records,
-            file=files[begin:end],
-            first_rank=first_rank[log],
-            processes=np.where(records.ranks < 0, run.processes[log], 1),
-        )
+    for api, records in joined.items():
+        begin, end = end, end + len(records.words)
+        log = np.full(len(records.words), records.log)
+        layers[api] = _layer(api, records, files[begin:end], stack.first_ranks[log])
     return layers, ids
 
 
-def _joined(logs: Sequence[tuple[int, Records]]) -> tuple[Ints, Records]:
+def _joined(tables: Sequence[Records]) -> Records:
     """Stack the records of several logs; counters that a log lacks are 0."""
-    index = np.repeat([number for number, _ in logs], [len(records.words) for _, records in logs])
-    newest = max((records for _, records in logs), key=lambda records: len(records.columns))
-    words = [_with_columns(records, newest.columns) for _, records in logs]
-    partial = any(records.partial for _, records in logs)
-    joined = words[0] if len(words) == 1 else np.concatenate(words)
-    return index, replace(newest, words=joined, partial=partial)
+    if len(tables) == 1:
+        return tables[0]
+    newest = max(tables, key=lambda records: len(records.columns))
+    return replace(
+        newest,
+        words=np.concatenate([_with_columns(records, newest.columns) for records in tables]),
+        partial=any(records.partial for records in tables),
+        nprocs=np.concatenate([np.full(len(each.words), each.nprocs) for each in tables]),
+        log=np.concatenate([np.full(len(each.words), each.log) for each in tables]),
+    )
 
 
 def _with_columns(records: Records, columns: Mapping[str, int]) -> Ints:
@@ -166,7 +191,8 @@ def _with_columns(records: Records, columns: Mapping[str, int]) -> Ints:
     return np.stack([*records.words[:, :2].T, *counters], axis=1)
 
 
-def _layer(api: Api, records: Records, *, file: Ints, first_rank: Ints, processes: Ints) -> Layer:
+def _layer(api: Api, records: Records, file: Ints, first_rank: Ints) -> Layer:
+    processes = records.processes
     order = np.argsort(file, kind="stable")
     seconds = records.real(f"{api}_F_META_TIME")
     return Layer(
@@ -184,7 +210,14 @@ def _layer(api: Api, records: Records, *, file: Ints, first_rank: Ints, processe
     )
 
 
-def _files(run: Run, ids: NDArray[np.uint64], layers: Mapping[Api, Layer]) -> Files:
+def _files(stack: Stack, ids: NDArray[np.uint64], layers: Mapping[Api, Layer]) -> Files:
+    run = stack.runs_of(ids)
+    nprocs = np.array([each.nprocs for each in stack.runs], np.int64)
+    first, end = (np.searchsorted(run, np.arange(len(nprocs)), side) for side in ("left", "right"))
+    names = [
+        _paths(each, stack.ids_of(ids[slice(*of_run)]))
+        for each, *of_run in zip(stack.runs, first.tolist(), end.tolist(), strict=True)
+    ]
     api = _highest(len(ids), layers)
     read, written, processes, read_extent, written_extent = np.zeros((5, len(ids)), np.int64)
     for name, layer in layers.items():
@@ -202,13 +235,13 @@ def _files(run: Run, ids: NDArray[np.uint64], layers: Mapping[Api, Layer]) -> Fi
                 extent[used] = np.maximum(extent[used], layer.of_files(last, np.maximum))
     return Files(
         id=ids,
-        path=_paths(run, ids),
+        path=tuple(chain.from_iterable(names)),
         api=api,
         bytes_read=read,
         bytes_written=written,
         read_extent_bytes=read_extent,
         written_extent_bytes=written_extent,
-        processes=np.minimum(processes, run.nprocs),
+        processes=np.minimum(processes, nprocs[run]),
     )
 
 
@@ -238,14 +271,15 @@ def _highest(files: int, layers: Mapping[Api, Layer]) -> NDArray[np.int8]:
     return highest
 
 
-def _run_facts(run: Run) -> RunFacts:
+def run_facts_of(run: Run) -> RunFacts:
+    """Gather the job record and the modules of a run."""
     first = run.first
+    partial = {name for log in run.logs for name in log.header.partial_modules}
     modules = {
-        name: Module(name, log.header.module_versions[name], name in log.header.partial_modules)
+        name: Module(name, log.header.module_versions[name], name in partial)
         for log in reversed(run.logs)
         for name in log.header.modules
     }
-    partial = {name for log in run.logs for name in log.header.partial_modules}
     return RunFacts(
         name=run.name,
         job_id=first.id,
@@ -255,22 +289,21 @@ def _run_facts(run: Run) -> RunFacts:
         end_seconds=max(log.job.end_seconds for log in run.logs),
         command=first.executable,
         darshan=first.library_version or f"log format {run.logs[0].header.version}",
-        modules=tuple(
-            replace(module, is_partial=name in partial) for name, module in modules.items()
-        ),
+        modules=tuple(modules.values()),
         mounts=tuple(first.mounts()),
     )
 
 
-def _trace(run: Run, ids: NDArray[np.uint64]) -> tuple[Operations | None, tuple[str, ...]]:
+def trace_of(run: Run, ids: NDArray[np.uint64]) -> tuple[Operations | None, tuple[str, ...]]:
     """Decode the traced requests to files; None if no log has any."""
     if not any(DXT_MODULES.values() & log.traces.keys() for log in run.logs):
         return None, ()
-    trace = stacked(run, [operations_of(log, ids) for log in run.logs])
+    trace = stacked_requests(run, [operations_of(log, ids) for log in run.logs])
     return trace, trace.warnings
 
 
-def _lustre(run: Run, ids: NDArray[np.uint64]) -> LustreComponents | None:
+def lustre_of(run: Run, ids: NDArray[np.uint64]) -> LustreComponents | None:
+    """Read the layouts of files (record ids) from the first log with any; None without any."""
     for log in run.logs:
         if "LUSTRE" in log.traces:
             components = lustre_components_of(log)
@@ -280,11 +313,7 @@ def _lustre(run: Run, ids: NDArray[np.uint64]) -> LustreComponents | None:
 
 def _libraries(run: Run) -> dict[str, Records]:
     found = {
-        module: [
-            (index, log.records[module])
-            for index, log in enumerate(run.logs)
-            if module in log.records
-        ]
+        module: [log.records[module] for log in run.logs if module in log.records]
         for module in LIBRARY_MODULES
     }
-    return {module: _joined(logs)[1] for module, logs in found.items() if logs}
+    return {module: _joined(tables) for module, tables in found.items() if tables}

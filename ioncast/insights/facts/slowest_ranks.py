@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioncast.insights.facts.values import Facts, Floats, Ints, Layer
+from ioncast.insights.facts.values import FileFacts, Floats, Ints, Layer
 from ioncast_base.kinds import Operation
 from ioncast_base.limits import LONGEST_SECONDS
 
@@ -37,7 +37,7 @@ class SharedFiles:
     fastest: Extreme
 
 
-def shared_files_of(facts: Facts) -> SharedFiles:
+def shared_files_of(facts: FileFacts) -> SharedFiles:
     """Find the slowest and the fastest process of each file that several processes used."""
     found = [
         table
@@ -54,7 +54,9 @@ def shared_files_of(facts: Facts) -> SharedFiles:
     )
 
 
-def bytes_of_single_ranks(facts: Facts, operation: Operation) -> Iterator[tuple[Ints, Ints, Ints]]:
+def bytes_of_single_ranks(
+    facts: FileFacts, operation: Operation
+) -> Iterator[tuple[Ints, Ints, Ints]]:
     """Yield by layer the files with several processes' records, their most and fewest bytes."""
     for layer in facts.layers.values():
         rows, first = _single_ranks(facts, layer, layer.rank)
@@ -64,7 +66,7 @@ def bytes_of_single_ranks(facts: Facts, operation: Operation) -> Iterator[tuple[
             yield layer.file[rows][first], most, fewest
 
 
-def _of_reduced(facts: Facts, layer: Layer) -> SharedFiles:
+def _of_reduced(facts: FileFacts, layer: Layer) -> SharedFiles:
     shared = facts.files.highest(layer) & layer.is_reduced & (layer.processes > 1)
     rows = np.flatnonzero(shared)
     return SharedFiles(
@@ -87,7 +89,7 @@ def _told(layer: Layer, rows: Ints, name: str) -> Extreme:
     )
 
 
-def _of_single(facts: Facts, layer: Layer) -> SharedFiles:
+def _of_single(facts: FileFacts, layer: Layer) -> SharedFiles:
     seconds, moved = _seconds(layer), _bytes(layer)
     rows, first = _single_ranks(facts, layer, seconds)
     end = np.append(first[1:], len(rows))[: len(first)]
@@ -107,7 +109,7 @@ def _sums(values: Floats, first: Ints) -> Floats:
     return sums
 
 
-def _single_ranks(facts: Facts, layer: Layer, by: Ints | Floats) -> tuple[Ints, Ints]:
+def _single_ranks(facts: FileFacts, layer: Layer, by: Ints | Floats) -> tuple[Ints, Ints]:
     """Sort the records of single processes by file, and leave out files with one of them."""
     is_single = facts.files.highest(layer) & ~layer.is_reduced
     several = np.zeros(len(facts.files), bool)

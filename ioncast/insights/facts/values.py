@@ -224,7 +224,15 @@ class RunFacts:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FileFacts:
+    """The files of a run, and the layers that have their records; or those of a stack of runs."""
+
+    files: Files
+    layers: Mapping[Api, Layer]
+
+
+@dataclass(frozen=True)
+class Facts(FileFacts):
     """The facts of a run, which tables, comparisons and checks are made from.
 
     `libraries` has the records of H5F, H5D, PNETCDF_FILE and PNETCDF_VAR of all logs. `trace` is
@@ -233,8 +241,6 @@ class Facts:
     """
 
     run: RunFacts
-    files: Files
-    layers: Mapping[Api, Layer]
     libraries: Mapping[str, Records]
     nodes: NodeCount | None
     trace: Operations | None

@@ -92,6 +92,19 @@ def test_a_planted_log_has_its_numbers_in_all_tables(tmp_path: Path) -> None:
     assert not rows["failed"]
 
 
+def test_a_file_is_on_the_file_system_with_the_longest_matching_mount_point(tmp_path: Path) -> None:
+    paths = ("/etcetera/a", "/data/a", "/data/fast/a", "/data/faster", "/data/fast")
+    log = write_log(
+        tmp_path / "mounts.darshan",
+        nprocs=1,
+        records=[Record("POSIX", path, 0, {"POSIX_OPENS": 1}, {}) for path in (*paths, "relative")],
+        mounts=[("/data", "nfs4"), ("/", "ext4"), ("/data/fast", "lustre")],
+    )
+    found = {row["path"]: row["file_system"] for row in rows_of(log)["files"]}
+    expected = ("ext4", "nfs4", "lustre", "nfs4", "lustre")
+    assert found == {**dict(zip(paths, expected, strict=True)), "relative": None}
+
+
 def test_a_log_that_cannot_be_read_is_a_row_of_its_own(tmp_path: Path) -> None:
     bad = tmp_path / "bad.darshan"
     bad.write_bytes(b"no log")

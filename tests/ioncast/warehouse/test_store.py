@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ioncast.warehouse import bundles, ingest, rows, schema, views
+from ioncast.warehouse import bundles, ingest, job_rows, rows, schema, views
 from ioncast.warehouse.bundles import divided
 from ioncast.warehouse.copies import unique_tables_of
 from ioncast.warehouse.engine import asking
@@ -175,7 +175,7 @@ def test_a_newer_extractor_reads_all_logs_again_and_an_older_one_rejects_its_sto
     ingested(store, logs)
     raised = schema.EXTRACTOR + 1
     with monkeypatch.context() as newer:
-        for module in (schema, rows, bundles, ingest, views):
+        for module in (schema, rows, job_rows, bundles, ingest, views):
             newer.setattr(module, "EXTRACTOR", raised)
         numbers = ingested(store, logs)
         assert (numbers["logs"], numbers["failed"]) == (2, 1)

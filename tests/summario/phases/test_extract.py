@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from summario.phases.extract import extract_phases, read_streams
+from summario.phases.extract import extract_phases
 from summario.phases.grouping import merge_files
 from summario.phases.merge import merge_ranks
 from summario.phases.selection import select_layer
 from summario.phases.settings import ExtractionSettings
+from summario.phases.stacks import stacked
+from summario.phases.streams import read_streams
 from summario.phases.values import Phase
 from summario.reading.log import DarshanLog, read_log
 from summario.runs.logs_of_run import Run
@@ -164,7 +166,7 @@ def test_a_long_time_distance_merges_phases_of_one_kind() -> None:
 
 def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: list[int]) -> float:
     """I/O time of a phase of files with these times and ranks; each file takes 1 s."""
-    streams = select_layer(read_streams(log), "posix")
+    streams = select_layer(read_streams(log.records), "posix")
     rows = np.zeros(len(seconds), np.int64)
     table = streams.take(rows)
     values = {name: getattr(table, name) for name in table.__dataclass_fields__}
@@ -176,9 +178,9 @@ def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: li
         "end": np.array([end for _, end in seconds]),
         "time": np.ones(len(seconds)),
     }
-    run = Run((log,))
+    stack = stacked([Run((log,))])
     streams = type(streams)(**values)
-    [phase] = merge_files(merge_ranks(streams, run.processes), run, streams, 0.2, 1.0)
+    [[phase]] = merge_files(merge_ranks(streams, stack.processes), stack, streams, 0.2, 1.0)
     return phase.io_time_seconds
 
 
