@@ -58,6 +58,8 @@ def _answer(
 
 
 def _open_store(database: duckdb.DuckDBPyConnection, store: Path) -> None:
+    # Otherwise each query reads the schemas of all bundles again.
+    database.execute("set parquet_metadata_cache = true")
     open_bundles(database, store)
     [[newest]] = database.sql("select max(extractor) from raw_jobs").fetchall()
     check_extractor(newest, store)

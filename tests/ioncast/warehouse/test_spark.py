@@ -32,7 +32,14 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
 ]
-_QUICK = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+# To compile each of these small queries would take longer than to interpret it.
+_QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.enabled": "false",
+}
 _UP_S = 120
 
 
