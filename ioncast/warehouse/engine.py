@@ -72,17 +72,11 @@ def asking(
         duckdb.connect(":memory:", config=config) as database,
         _ended_in_time(database, limits),
     ):
-        if isinstance(data, Path):
-            try:
-                _open_store(database, data)
-            except duckdb.Error as error:
-                raise _failure(error, str(data), limits, UnreadableStoreError) from error
-            database.execute("set allowed_directories = [?]", [str(data)])
-        else:
-            for name, table in data.items():
-                database.register(name, table)
-        database.execute("set enable_external_access = false")
-        database.execute("set lock_configuration = true")
+        try:
+            _open(database, data)
+        except duckdb.Error as error:
+            where = str(data) if isinstance(data, Path) else "tables"
+            raise _failure(error, where, limits, UnreadableStoreError) from error
         yield lambda query, values: _answer(database, query, values, limits)
 
 
@@ -94,13 +88,13 @@ def _ended_in_time(
     if limits is None:
         yield
         return
-    wait_s, is_done = limits.seconds, Event()
+    first_s, is_done = limits.seconds, Event()
 
     def watch() -> None:
-        if not is_done.wait(wait_s):
+        wait_s = first_s
+        while not is_done.wait(wait_s):
             database.interrupt()
-            while not is_done.wait(_INTERRUPTED_EACH_S):
-                database.interrupt()
+            wait_s = _INTERRUPTED_EACH_S
 
     watching = Thread(target=watch, daemon=True)
     watching.start()
@@ -137,17 +131,26 @@ def _failure(
     otherwise: type[InputError] = InputError,
 ) -> InputError:
     """Make an error of ours of DuckDB's."""
-    remedy = "ask for fewer months, or of the store itself with `ioncast sql`"
     if limits is not None and isinstance(error, duckdb.InterruptException):
-        what = f"this takes longer than {limits.seconds:g} s"
-        return TooLargeQueryError(what, where=where, remedy=remedy)
+        return TooLargeQueryError(f"this takes longer than {limits.seconds:g} s", where=where)
     if limits is not None and isinstance(error, duckdb.OutOfMemoryException):
         what = f"this takes more than {limits.memory_mib} MiB of memory"
-        return TooLargeQueryError(what, where=where, remedy=remedy)
+        return TooLargeQueryError(what, where=where)
     first = visible(str(error).split("\n", 1)[0])
     kind = UnreadableStoreError if isinstance(error, duckdb.IOException) else otherwise
     what = "the query fails" if kind is InputError else "the store cannot be read"
     return kind(f"{what}: {first}", where=where)
+
+
+def _open(database: duckdb.DuckDBPyConnection, data: Path | Mapping[str, pa.Table]) -> None:
+    if isinstance(data, Path):
+        _open_store(database, data)
+        database.execute("set allowed_directories = [?]", [str(data)])
+    else:
+        for name, table in data.items():
+            database.register(name, table)
+    database.execute("set enable_external_access = false")
+    database.execute("set lock_configuration = true")
 
 
 def _open_store(database: duckdb.DuckDBPyConnection, store: Path) -> None:
