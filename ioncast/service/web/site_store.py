@@ -113,10 +113,9 @@ class SiteStore:
             return kept
         with self._asking(folder, _SURVEY_S) as ask:
             # Perhaps another request made it while this one waited.
-            made = self._kept.get(key) or _survey(ask, chosen)
-        self._kept[key] = made
-        while len(self._kept) > _KEPT_SURVEYS:
-            self._kept.popitem(last=False)
+            made = self._kept[key] = self._kept.get(key) or _survey(ask, chosen)
+            while len(self._kept) > _KEPT_SURVEYS:
+                self._kept.popitem(last=False)
         return made
 
     def _folder(self) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, Response, request
 
 from ioncast.service.context import service
+from ioncast.service.web.http.access import limit_client
 from ioncast.service.web.pages.frame import page
 from ioncast.service.web.site_store import ChosenJobs
 
@@ -16,6 +17,7 @@ def register(pages: Blueprint) -> None:
 
 def survey() -> Response:
     """Show the survey of the jobs of a system in some months."""
+    limit_client(service(), request)
     store = service().store
     if store.folder is None:
         return page("store_survey.html")
