@@ -158,6 +158,7 @@ class BusyError(IoncastError):
 # The extra of ioncast that installs a package, by the name that Python imports.
 _EXTRAS = {
     "darshan": "darshan",
+    "duckdb": "warehouse",
     "flask": "service",
     "gunicorn": "service",
     "iops": "campaigns",

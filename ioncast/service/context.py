@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.decide.resources import Resources
 from ioncast.service.web.sandbox.child import Children
+from ioncast.service.web.site_store import SiteStore
 
 _NAME = "ioncast"
 
@@ -22,6 +23,7 @@ class Service(Resources):
     database: Engine
     children: Children
     thresholds: Thresholds
+    store: SiteStore
 
 
 def install(extensions: dict[str, object], service: Service) -> None:

@@ -11,7 +11,8 @@ from pydantic import AfterValidator, Field, Strict, TypeAdapter, ValidationError
 
 from ioncast.insights.checks.settings import read_thresholds
 from ioncast.insights.checks.values import Thresholds
-from ioncast_base.errors import InputError
+from ioncast.warehouse.queries import Query, queries
+from ioncast_base.errors import InputError, require_package
 from ioncast_base.quantities import Count, PredictedIoNodes
 from ioncast_base.toml_files import (
     Line,
@@ -130,6 +131,12 @@ class Settings(TomlTable):
     checks: Line | None = Field(
         None, description="TOML file with other thresholds of the checks, as for `ioncast check`."
     )
+    store: Line | None = Field(
+        None, description="Folder of a store of `ioncast ingest`, for its survey and queries."
+    )
+    queries: Line | None = Field(
+        None, description="Folder of named queries of the site, as `ioncast sql --queries`."
+    )
     patience_s: Annotated[float, Field(gt=0, le=60)] = Field(
         5.0, description="Seconds that a request waits for a locked or missing database."
     )
@@ -204,6 +211,13 @@ class Settings(TomlTable):
     def thresholds(self) -> Thresholds:
         """Read the file `checks`."""
         return Thresholds() if self.checks is None else read_thresholds(self.checks)
+
+    def named_queries(self) -> list[Query]:
+        """Read the named queries; MissingPackageError if a store lacks the packages to ask it."""
+        if self.store is not None:
+            for package in ("duckdb", "pyarrow"):
+                require_package(package, "store")
+        return queries(None if self.queries is None else Path(self.queries))
 
 
 def read_settings(

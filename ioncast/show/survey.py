@@ -44,11 +44,24 @@ class SectionShown:
     figures: tuple[Drawn, ...]
 
 
+@dataclass(frozen=True)
+class SurveyShown:
+    """A survey for a template."""
+
+    lead: str
+    tiles: tuple[Tile, ...]
+    sections: tuple[SectionShown, ...]
+
+
 def write_survey(path: str | Path, survey: Survey) -> None:
     """Write a survey as a page that needs no network. On an error an older page stays."""
-    sections = [section for section in _sections(survey) if section.figures]
-    tiles, lead = list(_tiles(survey)), _lead(survey)
-    write_offline(path, "survey.html", lead=lead, tiles=tiles, sections=sections)
+    write_offline(path, "survey.html", shown=survey_shown(survey))
+
+
+def survey_shown(survey: Survey) -> SurveyShown:
+    """Arrange a survey for a template, without sections that have no rows."""
+    sections = tuple(section for section in _sections(survey) if section.figures)
+    return SurveyShown(_lead(survey), tuple(_tiles(survey)), sections)
 
 
 def _lead(survey: Survey) -> str:

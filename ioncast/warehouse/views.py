@@ -9,6 +9,11 @@ import pyarrow as pa
 from ioncast.warehouse.schema import EXTRACTOR, SCHEMAS
 from ioncast_base.errors import InputError
 
+
+class UnreadableStoreError(InputError):
+    """A store that cannot be read, or that a newer ioncast wrote."""
+
+
 # Tables raw_… have the rows of all bundles. If several bundles have a log, one bundle's rows count.
 # To rank all logs would take 3 times as long.
 LOSING = """
@@ -57,7 +62,7 @@ def files_of(store: Path, table: str) -> str | None:
 def check_extractor(newest: int | None, store: Path) -> None:
     """Reject a store with rows of a newer ioncast, which may mean something else."""
     if newest is not None and newest > EXTRACTOR:
-        raise InputError(
+        raise UnreadableStoreError(
             f"a newer ioncast wrote this store (extractor {newest}, this one has {EXTRACTOR})",
             where=str(store),
             remedy="install that ioncast",

@@ -103,8 +103,9 @@ def serve(
         state = stack.enter_context(usable_state(settings.state))
         settings = with_decisions_bind(settings.model_copy(update={"state": state}), os.environ)
         check_binds([*settings.bind, *settings.decisions_bind])
-        # A mistake in this file must be one line, before gunicorn starts.
+        # A mistake in these files must be one line, before gunicorn starts.
         settings.thresholds()
+        settings.named_queries()
         _prepare_database(settings)
         if demo:
             let_import(settings)

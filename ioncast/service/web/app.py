@@ -22,6 +22,7 @@ from ioncast.service.web.api.jobs import jobs
 from ioncast.service.web.api.operating import operations
 from ioncast.service.web.api.outcomes import outcomes
 from ioncast.service.web.api.predictions import predictions
+from ioncast.service.web.api.queries import queries
 from ioncast.service.web.api.queue import queue
 from ioncast.service.web.api.traces import traces
 from ioncast.service.web.http import problems
@@ -29,6 +30,7 @@ from ioncast.service.web.http.uploads import MOST_LOGS
 from ioncast.service.web.pages.assets import assets
 from ioncast.service.web.pages.views import pages
 from ioncast.service.web.sandbox.child import ChildLimits, Children
+from ioncast.service.web.site_store import SiteStore
 
 _MOST_FIELDS = 100
 # The login has in its own address the one that it leads to.
@@ -62,6 +64,7 @@ def create_app(settings: Settings) -> Flask:
                 ChildLimits(settings.upload_memory_mib << 20, settings.upload_s),
             ),
             thresholds=settings.thresholds(),
+            store=SiteStore(settings),
         ),
     )
     if settings.proxies:
@@ -83,6 +86,7 @@ def create_app(settings: Settings) -> Flask:
         outcomes,
         queue,
         jobs,
+        queries,
         benchmarks,
         assets,
         pages,

@@ -26,7 +26,7 @@ _WITHOUT_DATABASE = _DECISIONS | {
 _LONGEST_WAIT_S = 0.5
 
 
-class _Places:
+class Places:
     """Places for requests that may wait."""
 
     def __init__(self, number: int) -> None:
@@ -52,9 +52,9 @@ def register(app: Flask, threads: int) -> None:
     Requests with a body take at most half of the threads. Requests that may wait for the database
     leave one thread free.
     """
-    for_bodies, for_database = _Places(threads // 2), _Places(threads - 1)
+    for_bodies, for_database = Places(threads // 2), Places(threads - 1)
 
-    def take(places: _Places, longest_wait_s: float, reason: str) -> None:
+    def take(places: Places, longest_wait_s: float, reason: str) -> None:
         if not places.enter(longest_wait_s):
             raise BusyError(reason)
         g.setdefault("places", []).append(places)

@@ -25,7 +25,10 @@ from ioncast.service.store.tokens import add_token
 from ioncast.service.web.app import create_app
 from ioncast.service.web.results import advised
 from ioncast.service.web.sandbox.child import Children
+from tests.support.command import run_ioncast
 from tests.support.postgresql import Server
+
+LOGS = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
 
 
 @contextmanager
@@ -137,6 +140,15 @@ def demo_on_postgresql(postgresql: Server) -> Iterator[str]:
     with postgresql.database("demo") as url:
         fill(url)
         yield "demo"
+
+
+@pytest.fixture(scope="session")
+def site_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of `ioncast ingest` with logs of one system in two months."""
+    path = tmp_path_factory.mktemp("store")
+    done = run_ioncast("ingest", LOGS, "--system", "here", "--store", path)
+    assert done.returncode == 0, done.stderr
+    return path
 
 
 @pytest.fixture

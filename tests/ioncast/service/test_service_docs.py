@@ -76,20 +76,23 @@ def test_every_page_and_path_is_there(tmp_path: Path) -> None:
     rules = {re.sub(r"<[^>]+>", "ID", rule.rule) for rule in app.url_map.iter_rules()}
     assert set(table("## For users")) <= rules
     used = re.findall(r"(?:8420|localhost)(/[\w/.]*)", TEXT)
-    named = {re.sub(r"(?<=^/v1/jobs/).*", "ID", path) for path in used}
+    named = {re.sub(r"(?<=^/v1/jobs/).*|(?<=^/v1/queries/).+", "ID", path) for path in used}
     assert {path.rstrip("?") for path in named} <= rules
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
-    """The demonstration's service, and a token of a scheduler."""
+def served(
+    site_store: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Served, str]]:
+    """The demonstration's service with a store, and a token of a scheduler."""
     folder = tmp_path_factory.mktemp("service")
     database = folder / "demo.sqlite"
     fill(str(database))
     with opened_database(database) as engine, transaction(engine, write=True) as connection:
         token = add_token(connection, "docs", "scheduler")
     told = ("--workers", "1", "--db", str(database))
-    with running(folder, *told, environment=PATIENT) as service:
+    environment = {**PATIENT, "IONCAST_STORE": str(site_store)}
+    with running(folder, *told, environment=environment) as service:
         yield service, token
 
 

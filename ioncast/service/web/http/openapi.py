@@ -153,7 +153,17 @@ def _query_parameters(about: Operation) -> Iterator[dict[str, Any]]:
     if about.query is None:
         return
     schema = about.query.model_json_schema()
-    for name, described in schema["properties"].items():
+    if more := schema.get("additionalProperties"):
+        yield {
+            "name": "parameters",
+            "in": "query",
+            "required": False,
+            "description": schema["description"],
+            "schema": {"type": "object", "additionalProperties": more},
+            "style": "form",
+            "explode": True,
+        }
+    for name, described in schema.get("properties", {}).items():
         yield {
             "name": name,
             "in": "query",

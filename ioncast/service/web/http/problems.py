@@ -93,6 +93,13 @@ class RequestError(IoncastError):
         return RequestError, (self.http_status, self.kind, self.what), vars(self)
 
 
+class StoreUnavailableError(RequestError):
+    """A store that cannot answer; clients read why, because it may answer something else."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(503, "store-unavailable", what, remedy=remedy)
+
+
 def problem(
     status: int,
     kind: str,
@@ -150,7 +157,8 @@ def of_error(error: IoncastError) -> Response:
 
 def words_of(error: Exception) -> str | None:
     """The words of an error for a client; None if the service is its cause, not the request."""
-    if isinstance(error, IoncastError) and error.http_status < _SERVER_ERROR:
+    is_told = isinstance(error, StoreUnavailableError)
+    if isinstance(error, IoncastError) and (is_told or error.http_status < _SERVER_ERROR):
         return error.in_words(as_field)
     return None
 

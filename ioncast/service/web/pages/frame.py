@@ -50,6 +50,7 @@ MENU = (
     Link("Overview", "pages.overview"),
     Link("Applications", "pages.applications", ("pages.application", "pages.comparison")),
     Link("Jobs", "pages.jobs", ("pages.job",)),
+    Link("Survey", "pages.survey"),
     Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
     Link("Validation", "pages.validation"),
     Link("Predict", "pages.predict", ("pages.predict_log", "pages.kept", "pages.delete_kept")),
@@ -161,7 +162,6 @@ def _add_filters(app: Flask) -> None:
     app.jinja_env.globals.update(
         is_implausible=is_implausible_beside,
         asset_url=asset_url,
-        menu=MENU,
         keeper_state=_keeper_state,
         database_state=_database_state,
         not_ready=_not_ready,
@@ -171,7 +171,10 @@ def _add_filters(app: Flask) -> None:
 
 
 def _of_request() -> dict[str, Any]:
-    return {"has_cookie": COOKIE in request.cookies}
+    # Without a store there is no survey to look at.
+    without = set() if service().store.folder else {"pages.survey"}
+    menu = [link for link in MENU if link.endpoint not in without]
+    return {"has_cookie": COOKIE in request.cookies, "menu": menu}
 
 
 def _keeper_state() -> str:

@@ -43,9 +43,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(site_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
-    with running(folder, "--demo", "--workers", "2", environment=PATIENT) as service:
+    environment = {**PATIENT, "IONCAST_STORE": str(site_store)}
+    with running(folder, "--demo", "--workers", "2", environment=environment) as service:
         wait_for(lambda: service.ask("/readyz").status == 200, "the demonstration's data")
         yield service
 

@@ -36,6 +36,7 @@ PAGES = {
     "comparison": "/applications/2/compare?run=4&with=6",
     "jobs": "/jobs",
     "job": "/jobs/hacc-io-4-0",
+    "survey": "/survey",
     "benchmarks": "/benchmarks",
     "benchmark": "/benchmarks/14",
     "validation": "/validation",
@@ -46,7 +47,7 @@ PAGES = {
 # Pages of each kind whose folded parts are checked, too.
 UNFOLDED = {
     *("application", "application-timeline", "application-prediction", "application-tables"),
-    *("application-history", "comparison", "validation", "interface"),
+    *("application-history", "comparison", "survey", "validation", "interface"),
 }
 # The answer ends within so many pixels from the top of a page, by the width of the window.
 ANSWER_ENDS = {WIDE: 900, NARROW: 2500}

@@ -121,6 +121,7 @@ def served(
             note_change(begun, SYSTEM, since=CHANGED, why="new disks")
         most = 2**31 - 1
         patience: dict[str, Any] = {"patience_s": 60, "upload_s": 600}
+        patience["store"] = str(request.getfixturevalue("site_store"))
         told = Settings(database=location, state=str(folder), requests_per_minute=most, **patience)
         keep_up(told)
         app = create_app(told)
@@ -231,7 +232,8 @@ def known_in_path(path: str, known: _Known) -> _Known:
     """Values of the parameters whose meaning depends on the path."""
     after = {"runs": known["run_id"], "decisions": known["decision_id"]}
     number = "decision_id" if "/decisions/" in path else "application"
-    return {"number": known[number], "after": after.get(path.rsplit("/", 1)[-1], [0, 1])}
+    named = {"name": ["totals", "users"]} if path.startswith("/v1/queries/") else {}
+    return {"number": known[number], "after": after.get(path.rsplit("/", 1)[-1], [0, 1]), **named}
 
 
 def operations() -> list[tuple[str, str, bool]]:

@@ -56,7 +56,10 @@ TESTBED = Path(__file__).resolve().parents[5] / "experiments" / "data" / "testbe
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 # The Accept header of a browser.
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-LISTS = ("/", "/applications", "/jobs", "/benchmarks", "/validation", "/predict", "/docs", "/login")
+LISTS = (
+    *("/", "/applications", "/jobs", "/survey", "/benchmarks", "/validation", "/predict"),
+    *("/docs", "/login"),
+)
 # A job of the demonstration: its row is in applications.csv.
 JOB = "hacc-io-4-0"
 COMPARED = "/applications/1/compare?run=1&with=2"
@@ -71,11 +74,13 @@ def filled_location(demo_on_sqlite: Path, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="session")
-def filled(filled_location: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
-    """The pages of the demonstration."""
+def filled(
+    filled_location: str, site_store: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FlaskClient]:
+    """The pages of the demonstration, and of a store."""
     state = str(tmp_path_factory.mktemp("state"))
     limits: dict[str, Any] = {"requests_per_minute": 100_000, "patience_s": 60, "upload_s": 600}
-    settings = Settings(database=filled_location, state=state, **limits)
+    settings = Settings(database=filled_location, state=state, store=str(site_store), **limits)
     with contextlib.closing(Keeper(settings)) as keeper:
         keeper.round(time.time(), time.time())
         # The keeper's thread must not outlive the database.
