@@ -60,7 +60,7 @@ _SMALL_FILE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Choice:
+class TableChoice:
     """The tables to fill besides those of counters, and the system of the logs."""
 
     system: str | None
@@ -109,7 +109,7 @@ def tables_of(
         Whether to fill the tables `findings` and `requests`. The jobs of logs whose requests are
         left out have no requests.
     """
-    choice = Choice(system, findings, requests)
+    choice = TableChoice(system, findings, requests)
     parts: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
     for name, table in _rows(sources, choice):
         parts[name].append(table)
@@ -117,7 +117,7 @@ def tables_of(
 
 
 def _rows(
-    sources: Iterable[Source | IoncastError], choice: Choice
+    sources: Iterable[Source | IoncastError], choice: TableChoice
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield tables of some logs each, with the places of the logs."""
     waiting: list[_Log] = []
@@ -135,7 +135,7 @@ def _rows(
     yield from _rows_together(waiting, choice)
 
 
-def _read(place: int, source: Source | IoncastError, choice: Choice) -> _Log | pa.Table:
+def _read(place: int, source: Source | IoncastError, choice: TableChoice) -> _Log | pa.Table:
     """Read a log; a table of failures if that fails."""
     if isinstance(source, IoncastError):
         return _failure(place, {"path": source.where, "system": choice.system}, source.what)
@@ -180,13 +180,13 @@ def _sha256(source: Source) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _rows_together(logs: Sequence[_Log], choice: Choice) -> Iterator[tuple[str, pa.Table]]:
+def _rows_together(logs: Sequence[_Log], choice: TableChoice) -> Iterator[tuple[str, pa.Table]]:
     for places, stack in stacks_of([log.run for log in logs]):
         yield from _rows_or_failures([logs[place] for place in places], stack, choice)
 
 
 def _rows_or_failures(
-    logs: Sequence[_Log], stack: Stack, choice: Choice
+    logs: Sequence[_Log], stack: Stack, choice: TableChoice
 ) -> list[tuple[str, pa.Table]]:
     """Make the rows of alike logs; halve them until one is found that cannot be put into tables."""
     places = np.array([log.place for log in logs], np.int64)
@@ -211,7 +211,7 @@ def _rows_or_failures(
 
 
 def _rows_of_stack(
-    logs: Sequence[_Log], stack: Stack, choice: Choice
+    logs: Sequence[_Log], stack: Stack, choice: TableChoice
 ) -> Iterator[tuple[str, Columns]]:
     """Yield rows of the tables, with the indices of their logs."""
     facts = file_facts_of(stack)
@@ -243,7 +243,7 @@ def _rows_of_stack(
 
 
 def _rows_of_run(
-    files: FilesOfRuns, index: int, run: Run, choice: Choice
+    files: FilesOfRuns, index: int, run: Run, choice: TableChoice
 ) -> Iterator[tuple[str, Columns]]:
     """Yield rows of the tables that need a trace or checks, which are of one run."""
     lustre = files.lustre[index]
