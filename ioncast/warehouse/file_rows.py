@@ -11,11 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ioncast.insights.facts.slowest_ranks import SharedFiles
-from ioncast.insights.facts.values import Bools, FileFacts, Floats, Ints, Layer
+from ioncast.insights.facts.values import Bools, FileFacts, Floats, Ints, Layer, possible
 from ioncast.warehouse.arrays import INDEX, Columns, hexadecimal, known, named, texts
 from ioncast_base.kinds import APIS
 from summario.lustre_components import LustreComponents
 from summario.lustre_servers import first_mirrors
+from summario.phases.streams import opens_of
 
 Mounts = tuple[tuple[str, str], ...]
 
@@ -66,7 +67,6 @@ def _of_layer(facts: FileFacts, layer: Layer, of_files: _OfFiles) -> dict[str, A
     collective = reads.collective + reads.split + writes.collective + writes.split
     has_extremes = (facts.files.api[used] == APIS.index(layer.api)) & of_files.has_extremes[used]
     is_striped, extent = of_files.is_striped[used], facts.files.extent_bytes[used]
-    opens = "OPENS" if layer.api != "MPIIO" else "INDEP_OPENS"
     return {
         "file": of_files.file.take(in_arrow),
         "path": of_files.path.take(in_arrow),
@@ -86,7 +86,7 @@ def _of_layer(facts: FileFacts, layer: Layer, of_files: _OfFiles) -> dict[str, A
         "fastest_seconds": known(of_files.fastest_seconds[used], has_extremes),
         "mean_seconds": seconds / np.maximum(processes, 1),
         "size_bytes": known(extent, extent != 0),
-        "opens": layer.of_files(layer.count(opens)),
+        "opens": layer.of_files(possible(opens_of(layer.records, layer.api))),
         "collective": layer.of_files(collective),
         "stripe_count": known(of_files.stripe_count[used], is_striped),
         "stripe_size": known(of_files.stripe_size[used], is_striped),

@@ -195,3 +195,16 @@ def test_counters_are_those_that_pydarshan_reads(log: str) -> None:
                 if (row["api"], row["operation"]) == (api, operation.lower())
             ]
             assert found == [int(each) for each in counters[bins].sum()]
+
+
+def test_opens_are_counted_as_for_phases_also_collective_ones(tmp_path: Path) -> None:
+    """Darshan counts MPI-IO's collective opens apart, and dup and fileno as opens of POSIX."""
+    mpiio = {"MPIIO_INDEP_OPENS": 2, "MPIIO_COLL_OPENS": 4, "MPIIO_COLL_WRITES": 4}
+    posix = {"POSIX_OPENS": 9, "POSIX_FILENOS": 2, "POSIX_DUPS": 1, "POSIX_WRITES": 4}
+    moved = {"MPIIO_BYTES_WRITTEN": 4 * MIB}, {"POSIX_BYTES_WRITTEN": 4 * MIB}
+    records = [
+        Record("MPI-IO", "/data/file", -1, mpiio | moved[0], {"MPIIO_F_WRITE_END_TIMESTAMP": 1.0}),
+        Record("POSIX", "/data/file", -1, posix | moved[1], {"POSIX_F_WRITE_END_TIMESTAMP": 1.0}),
+    ]
+    rows = rows_of(write_log(tmp_path / "app.darshan", nprocs=4, records=records))
+    assert {row["api"]: row["opens"] for row in rows["files"]} == {"MPIIO": 6, "POSIX": 6}
