@@ -150,8 +150,8 @@ def _print_estimate(estimate: IngestCost, known: int, output_format: str) -> Non
         f"{counted(estimate.logs, 'new log')}, {known:,} known before: about"
         f" {_about(estimate.seconds / workers, estimate.seconds_margin / workers, duration)} with"
         f" {counted(workers, 'process')}, and"
-        f" {_about(estimate.stored_bytes, estimate.stored_bytes_margin, size)} of disk (80 % of"
-        " such samples lie in these ranges)"
+        f" {_about(estimate.stored_bytes, estimate.stored_bytes_margin, size)} of disk"
+        " (with intervals of 80 %)"
     )
 
 

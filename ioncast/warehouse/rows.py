@@ -35,7 +35,7 @@ from summario.phases.pauses import has_trace
 from summario.phases.stacks import Stack, stacked, stacks_of
 from summario.phases.tables import to_record
 from summario.phases.values import Phase
-from summario.reading.log import PHASE_MODULES, opened_log
+from summario.reading.log import PHASE_MODULES
 from summario.reading.sources import Source, read_source
 from summario.runs.hosts import HOST_MODULES
 from summario.runs.logs_of_run import Run
@@ -55,8 +55,6 @@ NAMES_OF_PHASES = {
 }
 # Logs are computed together until their records and traces take so much memory.
 _MOST_BYTES_TOGETHER = 64 << 20
-# A larger file is not in memory as a whole while it is read.
-_SMALL_FILE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,6 @@ def _read(place: int, source: Source | IoncastError, choice: TableChoice) -> _Lo
         return _failure(place, {"path": source.where, "system": choice.system}, source.what)
     about = {"path": source.name, "system": choice.system, **_file_facts(source)}
     try:
-        source = _with_content(source, about["size_bytes"])
         run = Run((read_source(source, choice.modules),))
         return _Log(place, run, _sha256(source), about)
     except IoncastError as error:
@@ -165,14 +162,6 @@ def _file_facts(source: Source) -> dict[str, Any]:
     except OSError:
         return {"size_bytes": None, "modified_ns": None}
     return {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-
-
-def _with_content(source: Source, size_bytes: int | None) -> Source:
-    """Read a small file once, for its log and for its digest."""
-    if source.content is not None or size_bytes is None or size_bytes > _SMALL_FILE_BYTES:
-        return source
-    with opened_log(source.name) as file:
-        return Source(source.name, file.read())
 
 
 def _sha256(source: Source) -> str:
