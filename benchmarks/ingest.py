@@ -10,7 +10,6 @@ their start. Each way runs once over all logs: a run takes minutes.
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.metadata
 import json
 import os
@@ -27,10 +26,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from measuring import DATA, ROOT, Claim, Run, machine, run_once
 
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "benchmarks"))
+from ioncast.warehouse.bundles import IngestOptions
+from ioncast.warehouse.copies import unique_tables_of
+from ioncast.warehouse.ingest import ingest, open_store
+from ioncast.warehouse.inputs import LogFile, find_logs
+from ioncast.warehouse.schema import SCHEMAS
+from ioncast.warehouse.spark import ingest_with_spark, spark_session
+from ioncast_base.errors import IoncastError
+from summario.reading.header import parse_header
+from summario.reading.log import read_log
+from summario.reading.sources import Source
 
 REQUESTS = 1_000_000
 MEMORY_MIB = 2_048
@@ -38,7 +47,7 @@ BUNDLES, TWICE_SHARE = 500, 0.01
 # The goals of the project.
 FASTER, WORKERS_FASTER, SPARK_SLOWER, SURVEY_SECONDS = 4, 1.7, 1.5, 5
 SECONDS_OF_A_LOG = 20
-MODULES = ("POSIX", "MPI-IO", "STDIO")
+READERS, TIMELINE = (str(ROOT / "benchmarks" / name) for name in ("readers.py", "timeline.py"))
 
 
 def main() -> None:
@@ -91,8 +100,7 @@ def make_logs(folder: Path, number: int) -> int:
         (folder / f"{place // 2_000:03}").mkdir(exist_ok=True)
         (folder / f"{place // 2_000:03}" / f"{place}.darshan").write_bytes(content)
     # With libdarshan-util.
-    timeline = str(ROOT / "benchmarks" / "timeline.py")
-    run_once([sys.executable, timeline, "write", str(REQUESTS), str(folder / "large.darshan")])
+    run_once([sys.executable, TIMELINE, "write", str(REQUESTS), str(folder / "large.darshan")])
     return number
 
 
@@ -102,18 +110,17 @@ def readable(logs: Sequence[Path]) -> list[Path]:
 
 
 def _is_read(log: Path) -> bool:
-    command = [sys.executable, __file__, "--way", "both", str(log)]
+    command = [sys.executable, READERS, "to_df", "1", str(log)]
     try:
+        read_log(log)
         done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS_OF_A_LOG)
-    except subprocess.TimeoutExpired:
+    except (IoncastError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
 
 
 def with_job(log: bytes, job_id: int, start_seconds: int) -> bytes:
     """Give a log another job id and start, of a length of time as before."""
-    from summario.reading.header import parse_header  # noqa: PLC0415
-
     header = parse_header(log, "the log")
     order = header.byte_order
     # Format 3.41 has nanoseconds after both times.
@@ -143,9 +150,10 @@ def size_mib(folder: Path) -> float:
 
 
 def extraction(folder: Path, number: int) -> Iterator[Claim]:
+    logs = list(map(str, sorted((folder / "logs").rglob("*.darshan"))))
     names = folder / "names.txt"
-    names.write_text("\n".join(map(str, sorted((folder / "logs").rglob("*.darshan")))))
-    peer = way("pydarshan-list", names)
+    names.write_text("\n".join(logs))
+    peer = run_once([sys.executable, READERS, "to_df", "1", *logs])
     own = way("tables", names, "0")
     with_findings = way("tables", names, "1")
     yield Claim(
@@ -217,11 +225,6 @@ def survey(folder: Path, jobs: int) -> Iterator[Claim]:
 
 def make_store(store: Path, jobs: int) -> None:
     """Write a store of made-up jobs with three files, two phases and a finding each."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    from ioncast.warehouse.schema import SCHEMAS  # noqa: PLC0415
-
     random = np.random.default_rng(0)
     each = jobs // BUNDLES
     for bundle in range(BUNDLES):
@@ -241,8 +244,6 @@ def made_up(
     schema: Any, numbers: np.ndarray[Any, Any], count: int, random: np.random.Generator
 ) -> dict[str, Any]:
     """Make columns of values of the right types for jobs with these numbers."""
-    import pyarrow as pa  # noqa: PLC0415
-
     rows = len(numbers)
     words = {
         "month": np.array([f"2026-{month:02}" for month in range(1, 13)]),
@@ -280,54 +281,23 @@ def made_up(
 # -- Ways, each in a process of its own --
 
 
-def pydarshan(*logs: str) -> None:
-    import gc  # noqa: PLC0415
-    import warnings  # noqa: PLC0415
-
-    # Its destructor waits for a lock that its own process has.
-    gc.disable()
-    warnings.simplefilter("ignore")
-    report_of = importlib.import_module("darshan").DarshanReport
-    for log in logs:
-        report = report_of(log, read_all=True)
-        for module in MODULES:
-            if module in report.records:
-                report.records[module].to_df()
-
-
-def both(log: str) -> None:
-    importlib.import_module("summario.reading.log").read_log(log)
-    pydarshan(log)
-
-
-def pydarshan_list(names: str) -> None:
-    pydarshan(*Path(names).read_text().split("\n"))
-
-
 def tables(names: str, findings: str) -> None:
-    from ioncast.warehouse.rows import tables_of  # noqa: PLC0415
-    from summario.reading.sources import Source  # noqa: PLC0415
-
     logs = Path(names).read_text().split("\n")
     for first in range(0, len(logs), 500):
-        found = tables_of(
-            map(Source, logs[first : first + 500]), findings=findings == "1", requests=False
-        )
-        assert len(found["jobs"]) == len(logs[first : first + 500])  # noqa: S101
+        some = logs[first : first + 500]
+        found = unique_tables_of(map(Source, some), findings=findings == "1", requests=False)
+        if len(found["jobs"]) != len(some):
+            sys.exit(f"{len(found['failed'])} logs have no rows")
 
 
 def pool(logs: str, store: str) -> None:
-    from ioncast.warehouse import ingest  # noqa: PLC0415
-
     files, options = _given(logs, store)
     begin = time.monotonic()
-    list(ingest.ingest(files, options, 2))
+    list(ingest(files, options, 2))
     print(json.dumps({"seconds": time.monotonic() - begin}))
 
 
 def by_spark(logs: str, store: str) -> None:
-    from ioncast.warehouse.spark import ingest_with_spark, spark_session  # noqa: PLC0415
-
     files, options = _given(logs, store)
     os.environ["PYSPARK_SUBMIT_ARGS"] = "--conf spark.ui.enabled=false pyspark-shell"
     with spark_session("local[2]") as session:
@@ -337,23 +307,13 @@ def by_spark(logs: str, store: str) -> None:
     print(json.dumps({"seconds": seconds}))
 
 
-def _given(logs: str, store: str) -> tuple[list[Any], Any]:
-    from ioncast.warehouse.bundles import IngestOptions  # noqa: PLC0415
-    from ioncast.warehouse.ingest import open_store  # noqa: PLC0415
-    from ioncast.warehouse.inputs import LogFile, find_logs  # noqa: PLC0415
-
+def _given(logs: str, store: str) -> tuple[list[LogFile], IngestOptions]:
     shutil.rmtree(store, ignore_errors=True)
     files = [each for each in find_logs([logs]) if isinstance(each, LogFile)]
     return files, IngestOptions(open_store(store), "x", requests=False)
 
 
-WAYS = {
-    "both": both,
-    "pydarshan-list": pydarshan_list,
-    "tables": tables,
-    "pool": pool,
-    "spark": by_spark,
-}
+WAYS = {"tables": tables, "pool": pool, "spark": by_spark}
 
 if __name__ == "__main__":
     main()

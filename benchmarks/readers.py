@@ -65,6 +65,8 @@ def numpy() -> Reader:
 def to_df() -> Reader:
     """Everything that PyDarshan can read, and one frame for each module."""
     report_of = importlib.import_module("darshan").DarshanReport
+    # In the garbage collector, the end of a report may wait for a lock that its own thread has.
+    gc.disable()
 
     def read(path: str) -> int:
         report = report_of(path, read_all=True)
