@@ -145,6 +145,9 @@ def _print_estimate(estimate: IngestCost, known: int, output_format: str) -> Non
     if output_format == "json":
         click.echo(json.dumps({"known": known, **asdict(estimate)}, indent=2))
         return
+    if not estimate.logs:
+        click.echo(f"no new logs, {known:,} known before")
+        return
     workers = usable_cores()
     click.echo(
         f"{counted(estimate.logs, 'new log')}, {known:,} known before: about"

@@ -295,6 +295,9 @@ def test_a_dry_run_writes_nothing_and_says_time_and_disk(tmp_path: Path) -> None
         "new logs"
         in run_ioncast("ingest", *LOGS, "--store", store, "--system", "x", "--dry-run").stdout
     )
+    ingested(store, LOGS[0])
+    again = run_ioncast("ingest", LOGS[0], "--store", store, "--system", "here", "--dry-run")
+    assert again.stdout == "no new logs, 1 known before\n"
 
 
 def test_a_store_that_is_no_folder_of_posix_is_rejected(tmp_path: Path) -> None:
