@@ -10,6 +10,7 @@ their start. Each way runs once over all logs: a run takes minutes.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -224,20 +225,26 @@ def survey(folder: Path, jobs: int) -> Iterator[Claim]:
 
 
 def make_store(store: Path, jobs: int) -> None:
-    """Write a store of made-up jobs with three files, two phases and a finding each."""
+    """Write a store of made-up jobs with as many rows as a usual log of ../shared/data has."""
     random = np.random.default_rng(0)
     each = jobs // BUNDLES
     for bundle in range(BUNDLES):
         numbers = np.arange(bundle * each, (bundle + 1) * each)
-        # The first logs of a bundle are also in the bundle before.
-        numbers[: round(each * TWICE_SHARE)] -= each if bundle else 0
-        folder = store / f"bundle={bundle:064x}"
+        # The first logs of a bundle are the last ones of the bundle before.
+        twice = round(each * TWICE_SHARE) if bundle else 0
+        numbers[:twice] -= twice
+        folder = store / f"bundle={digest(bundle)}"
         folder.mkdir(parents=True)
         for name, schema in SCHEMAS.items():
-            rows = {"jobs": 1, "files": 3, "phases": 2, "findings": 1, "request_sizes": 20}
+            rows = {"jobs": 1, "files": 3, "phases": 2, "findings": 1, "request_sizes": 3}
             count = rows.get(name, 0)
             table = made_up(schema, np.repeat(numbers, count), count, random)
-            pq.write_table(pa.table(table, schema=schema), folder / f"{name}.parquet")
+            path = folder / f"{name}.parquet"
+            pq.write_table(pa.table(table, schema=schema), path, compression="zstd")
+
+
+def digest(number: int) -> str:
+    return hashlib.sha256(str(number).encode()).hexdigest()
 
 
 def made_up(
@@ -258,7 +265,7 @@ def made_up(
     columns: dict[str, Any] = {}
     for field in schema:
         if field.name == "log":
-            columns["log"] = [f"{number:064x}" for number in numbers.tolist()]
+            columns["log"] = list(map(digest, numbers.tolist()))
         elif field.name == "file":
             columns["file"] = [f"{number:016x}" for number in range(rows)]
         elif field.name == "extractor":
@@ -267,6 +274,8 @@ def made_up(
             columns["user_id"] = random.integers(1_000, 1_500, rows)
         elif field.name in words:
             columns[field.name] = words[field.name][numbers % len(words[field.name])].tolist()
+        elif field.name == "path":
+            columns["path"] = [f"/scratch/darshan/2026/{number}.darshan" for number in numbers]
         elif field.type == pa.string():
             columns[field.name] = ["/scratch/name"] * rows
         elif field.type == pa.bool_():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ import duckdb
 import pyarrow as pa
 
 from ioncast.warehouse.queries import Query, in_duckdb
-from ioncast.warehouse.schema import SCHEMAS
+from ioncast.warehouse.schema import SCHEMAS, SQL_TYPES
 from ioncast.warehouse.views import (
+    FAILED,
     LOSING,
     UnreadableStoreError,
     check_extractor,
@@ -30,6 +32,11 @@ Ask = Callable[[Query, Mapping[str, Any]], pa.Table]
 
 # Between two interrupts: the first one may hit no query, but the moment before one.
 _INTERRUPTED_EACH_S = 0.1
+# Columns in memory may take this much, or this share of a limit: queries need memory too.
+_KEPT_BYTES, _KEPT_SHARE = 1 << 30, 2 / 3
+_BYTES_OF_A_VALUE = 12
+_NUMBERS = {each: f"('0x' || {each}[:16])::ubigint as {each}" for each in ("log", "bundle")}
+_COMMENT = re.compile("--.*")
 
 
 @dataclass(frozen=True)
@@ -48,12 +55,17 @@ class TooLargeQueryError(InputError):
 
 @contextmanager
 def asking(
-    data: Path | Mapping[str, pa.Table], *, limits: EngineLimits | None = None
+    data: Path | Mapping[str, pa.Table],
+    *,
+    limits: EngineLimits | None = None,
+    queries: Sequence[Query] = (),
 ) -> Iterator[Ask]:
     """Open a store, or tables in memory, for queries.
 
     A query reads no files but those of the store, and writes none, whoever wrote it. With limits,
-    an answer has at most `limits.rows` rows, and nothing is moved from memory to a disk.
+    an answer has at most `limits.rows` rows, and nothing is moved from memory to a disk. If
+    `queries` are given, only they can be asked, which is faster: the columns that several of them
+    read come into memory once, and `log` is a number.
 
     Raises
     ------
@@ -73,7 +85,7 @@ def asking(
         _ended_in_time(database, limits),
     ):
         try:
-            _open(database, data)
+            _open(database, data, limits, queries)
         except duckdb.Error as error:
             where = str(data) if isinstance(data, Path) else "tables"
             raise _failure(error, where, limits, UnreadableStoreError) from error
@@ -142,9 +154,14 @@ def _failure(
     return kind(f"{what}: {first}", where=where)
 
 
-def _open(database: duckdb.DuckDBPyConnection, data: Path | Mapping[str, pa.Table]) -> None:
+def _open(
+    database: duckdb.DuckDBPyConnection,
+    data: Path | Mapping[str, pa.Table],
+    limits: EngineLimits | None,
+    queries: Sequence[Query],
+) -> None:
     if isinstance(data, Path):
-        _open_store(database, data)
+        _open_store(database, data, limits, queries)
         database.execute("set allowed_directories = [?]", [str(data)])
     else:
         for name, table in data.items():
@@ -153,33 +170,86 @@ def _open(database: duckdb.DuckDBPyConnection, data: Path | Mapping[str, pa.Tabl
     database.execute("set lock_configuration = true")
 
 
-def _open_store(database: duckdb.DuckDBPyConnection, store: Path) -> None:
-    # Otherwise each query reads the schemas of all bundles again.
-    database.execute("set parquet_metadata_cache = true")
-    open_bundles(database, store)
+def _open_store(
+    database: duckdb.DuckDBPyConnection,
+    store: Path,
+    limits: EngineLimits | None,
+    queries: Sequence[Query],
+) -> None:
+    # DuckDB takes files of a given schema for one row, so it would join in the worst order.
+    database.execute("set disabled_optimizers = 'join_order, build_side_probe_side'")
+    if queries:
+        # To keep the order of rows in memory would take as long again.
+        database.execute("set preserve_insertion_order = false")
+    most_bytes = _KEPT_BYTES if limits is None else limits.memory_mib * _KEPT_SHARE * (1 << 20)
+    columns = open_bundles(database, store, queries, most_bytes)
     [[newest]] = database.sql("select max(extractor) from raw_jobs").fetchall()
     check_extractor(newest, store)
     database.execute(f"create temp table losing as {LOSING}")
     [[losing]] = database.sql("select count(*) from losing").fetchall()
-    for name in SCHEMAS:
-        database.execute(f"create view {name} as {view_of(name, are_twice=losing > 0)}")
+    for name, of_table in columns.items():
+        view = view_of(name, of_table, are_twice=losing > 0)
+        database.execute(f"create view {name} as {view}")
 
 
-def open_bundles(database: duckdb.DuckDBPyConnection, store: Path) -> None:
-    """Make a view of each table with the rows of all bundles; columns that these lack are null."""
+def open_bundles(
+    database: duckdb.DuckDBPyConnection,
+    store: Path,
+    queries: Sequence[Query] = (),
+    most_bytes: float = 0.0,
+) -> dict[str, list[str]]:
+    """Make a view raw_… of each table with the rows of all bundles, and return their columns.
+
+    The columns that `queries` read come into memory instead, as long as tables take at most
+    `most_bytes` together. Then 64 bits stand for the SHA-256 of logs and bundles: two of a million
+    logs have the same ones with a probability of 3e-8.
+    """
+    # Otherwise each query reads the schemas of all bundles again.
+    database.execute("set parquet_metadata_cache = true")
+    columns = {}
     for name, schema in SCHEMAS.items():
-        database.register(f"empty_{name}", schema.empty_table())
-        pattern = files_of(store, name)
-        stored = (
-            "union all by name select * from read_parquet("
-            f"{_quoted(pattern)}, union_by_name = true, hive_partitioning = true,"
-            " hive_types = {'bundle': varchar})"
-        )
+        source = _bundles_of(database, store, name)
+        kept = _columns_in(queries, name)
+        if kept:
+            [[rows]] = database.sql(f"select count(*) from {source}").fetchall()
+            needed_bytes = rows * len(kept) * _BYTES_OF_A_VALUE
+            kept = kept if needed_bytes <= most_bytes else []
+            most_bytes -= needed_bytes if kept else 0
+        columns[name] = kept or schema.names
+        selected = [*columns[name], "bundle"]
+        if queries:
+            selected = [_NUMBERS.get(each, each) for each in selected]
         database.execute(
-            f"create view raw_{name} as select *, null::varchar as bundle from empty_{name}"
-            f" {stored if pattern else ''}"
+            f"create {'temp table' if kept else 'view'} raw_{name} as"
+            f" select {', '.join(selected)} from {source}"
         )
+    return columns
 
 
-def _quoted(text: str | None) -> str:
-    return "'" + (text or "").replace("'", "''") + "'"
+def _bundles_of(database: duckdb.DuckDBPyConnection, store: Path, table: str) -> str:
+    """Write the rows of all bundles as a table of SQL; columns that these lack are null."""
+    schema, pattern = SCHEMAS[table], files_of(store, table)
+    if pattern is None:
+        database.register(f"empty_{table}", schema.empty_table())
+        return f"(select *, null::varchar as bundle from empty_{table})"
+    columns = ", ".join(
+        f"'{field.name}': {{name: '{field.name}', type: '{SQL_TYPES[field.type]}',"
+        " default_value: null}"
+        for field in schema
+    )
+    return (
+        f"read_parquet({_quoted(pattern)}, schema = map {{{columns}}}, hive_partitioning = true,"
+        " hive_types = {'bundle': varchar})"
+    )
+
+
+def _columns_in(queries: Sequence[Query], table: str) -> list[str]:
+    """List the columns of a table that queries read, with those that its view reads."""
+    texts = [*(_COMMENT.sub("", each.text) for each in queries), *((LOSING, FAILED) if queries else ())]
+    reading = [each for each in texts if re.search(rf"(from|join) (raw_)?{table}\b", each)]
+    words = set(re.findall(r"\w+", " ".join(reading)))
+    return [each for each in SCHEMAS[table].names if each in words]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -65,13 +65,15 @@ def _of_layer(facts: FileFacts, layer: Layer, of_files: _OfFiles) -> dict[str, A
     seconds = layer.of_files(reads.seconds + writes.seconds + layer.metadata_seconds)
     processes = layer.file_processes()
     collective = reads.collective + reads.split + writes.collective + writes.split
-    has_extremes = (facts.files.api[used] == APIS.index(layer.api)) & of_files.has_extremes[used]
+    is_highest = facts.files.api[used] == APIS.index(layer.api)
+    has_extremes = is_highest & of_files.has_extremes[used]
     is_striped, extent = of_files.is_striped[used], facts.files.extent_bytes[used]
     return {
         "file": of_files.file.take(in_arrow),
         "path": of_files.path.take(in_arrow),
         "file_system": of_files.file_system.take(in_arrow),
         "api": named((layer.api,), np.zeros(len(used), np.int8)),
+        "is_highest": is_highest,
         "shared": layer.file_is_shared(),
         "processes": processes,
         "reads": layer.of_files(reads.requests),

@@ -23,7 +23,7 @@ _AT_ONCE = 100_000
 
 
 def request_size_rows(files: FilesOfRuns) -> Iterator[Columns]:
-    """Yield the rows of each api and operation: ten bins of each run with records."""
+    """Yield the rows of each api and operation: of ten bins of each run those with requests."""
     for api, layer in files.facts.layers.items():
         run = files.run[layer.file]
         [first] = changes(run).nonzero()
@@ -34,13 +34,14 @@ def request_size_rows(files: FilesOfRuns) -> Iterator[Columns]:
             known_small = counts[:, :_SMALL_BINS].sum(axis=1)
             small[:, _SMALL_BINS] = np.maximum(np.add.reduceat(of.small, first) - known_small, 0)
             small[:, _SMALL_BINS + 1 :] = 0
+            place, bin_ = counts.nonzero()
             yield {
-                INDEX: np.repeat(run[first], len(SIZE_BINS)),
-                "api": named((api,), np.zeros(counts.size, np.int8)),
-                "operation": named((operation,), np.zeros(counts.size, np.int8)),
-                "bin": named(SIZE_BINS, np.tile(np.arange(len(SIZE_BINS)), len(first))),
-                "requests": counts.ravel(),
-                "small": small.ravel(),
+                INDEX: run[first][place],
+                "api": named((api,), np.zeros(len(place), np.int8)),
+                "operation": named((operation,), np.zeros(len(place), np.int8)),
+                "bin": named(SIZE_BINS, bin_),
+                "requests": counts[place, bin_],
+                "small": small[place, bin_],
             }
 
 

@@ -20,9 +20,9 @@ _COLUMNS = {
         partial:b read_bytes:i written_bytes:i io_seconds:f metadata_seconds:f capped:b
         bandwidth_mib_s:f files:i uses_mpiio:b uses_collective:b has_requests:b extractor:i
     """,
-    # A file at one api.
+    # A file at one api; its size is the same at all, its bytes count where `is_highest`.
     "files": """
-        log:s file:s path:s file_system:s api:s shared:b processes:i reads:i writes:i read_bytes:i
+        log:s file:s path:s file_system:s api:s is_highest:b shared:b processes:i reads:i writes:i read_bytes:i
         written_bytes:i read_seconds:f write_seconds:f metadata_seconds:f slowest_seconds:f
         slowest_rank:i fastest_seconds:f mean_seconds:f size_bytes:i opens:i collective:i
         stripe_count:i stripe_size:i
@@ -36,7 +36,8 @@ _COLUMNS = {
         parts:s partial:b log_name:s metadata_seconds:f fsync:s request_order:s aggregators:i
         elapsed_seconds:f largest_process:i largest_node:i nodes:i block_requests:f amplification:f
     """,
-    # An api, an operation and one of Darshan's ten bins; `small` requests are below 1 MiB.
+    # An api, an operation and one of Darshan's ten bins, if it has requests; those below 1 MiB
+    # are `small`.
     "request_sizes": "log:s api:s operation:s bin:s requests:i small:i",
     # A traced request; the last four columns are empty until layers are joined.
     "requests": """
@@ -57,4 +58,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         [(name, _TYPES[kind]) for name, kind in (each.split(":") for each in columns.split())]
     )
     for table, columns in _COLUMNS.items()
+}
+# Names of types that DuckDB and Spark know.
+SQL_TYPES = {
+    pa.string(): "string",
+    pa.int64(): "long",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
 }

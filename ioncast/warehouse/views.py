@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from ioncast.warehouse.schema import EXTRACTOR, SCHEMAS
+from ioncast.warehouse.schema import EXTRACTOR
 from ioncast_base.errors import InputError
 
 
@@ -25,7 +26,7 @@ select log, bundle from (
 ) as ranked
 where place > 1
 """
-_FAILED = """
+FAILED = """
 select path, max(system) as system, size_bytes, modified_ns, max(reason) as reason,
     max(extractor) as extractor
 from raw_failed
@@ -37,11 +38,14 @@ group by path, size_bytes, modified_ns
 """
 
 
-def view_of(table: str, *, are_twice: bool) -> str:
-    """Write the query of a table's view; `are_twice` tells whether `losing` has any rows."""
+def view_of(table: str, names: Sequence[str], *, are_twice: bool) -> str:
+    """Write the query of a table's view with these columns.
+
+    `are_twice` tells whether `losing` has any rows.
+    """
     if table == "failed":
-        return _FAILED
-    columns = ", ".join(field.name for field in SCHEMAS[table])
+        return FAILED
+    columns = ", ".join(names)
     if table == "copies":
         return f"select distinct {columns} from raw_copies"
     text = f"select {columns} from raw_{table}"

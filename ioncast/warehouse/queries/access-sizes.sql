@@ -1,18 +1,16 @@
 -- title: Requests by size, in Darshan's ten bins
 -- system: text = -; only jobs of this system
 -- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
-select api, operation, bin, counted as requests, below_1_mib as small
-from (select api, operation, bin, sum(cast(requests as double)) as counted,
-        sum(cast(small as double)) as below_1_mib
-    from request_sizes
-    where log in (
+select api, operation, bin, sum(cast(requests as double)) as requests,
+    sum(cast(small as double)) as small
+from request_sizes
+where log in (
         select log from jobs
         where (:system is null or system = :system)
             and (:month_from is null or month >= :month_from)
             and (:month_to is null or month <= :month_to)
     )
-    group by api, operation, bin) as each_bin
-where counted > 0
+group by api, operation, bin
 order by api nulls last, operation nulls last,
     case bin when '0_100' then 0 when '100_1K' then 1 when '1K_10K' then 2 when '10K_100K' then 3
         when '100K_1M' then 4 when '1M_4M' then 5 when '4M_10M' then 6 when '10M_100M' then 7

@@ -4,12 +4,10 @@
 select count(*) as files, avg(cast(size_bytes as double)) as mean_bytes,
     percentile_cont(0.5) within group (order by size_bytes) as median_bytes,
     max(size_bytes) as largest_bytes
-from (select log, file, max(size_bytes) as size_bytes from files
-    where log in (
+from files
+where is_highest and size_bytes is not null and log in (
         select log from jobs
         where (:system is null or system = :system)
             and (:month_from is null or month >= :month_from)
             and (:month_to is null or month <= :month_to)
     )
-    group by log, file) as each_file
-where size_bytes is not null

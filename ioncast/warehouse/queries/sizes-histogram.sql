@@ -14,14 +14,12 @@ from (select cast(size_bytes as double) as total,
             when size_bytes < 68719476736 then 4294967296
             when size_bytes < 1099511627776 then 68719476736
             else 1099511627776 end as least_bytes
-    from (select log, file, max(size_bytes) as size_bytes from files
-        where log in (
-            select log from jobs
-            where (:system is null or system = :system)
-                and (:month_from is null or month >= :month_from)
-                and (:month_to is null or month <= :month_to)
-        )
-        group by log, file) as each_file
-    where size_bytes is not null) as each_bin
+    from files
+    where is_highest and size_bytes is not null and log in (
+        select log from jobs
+        where (:system is null or system = :system)
+            and (:month_from is null or month >= :month_from)
+            and (:month_to is null or month <= :month_to)
+    )) as each_bin
 group by least_bytes
 order by least_bytes nulls last

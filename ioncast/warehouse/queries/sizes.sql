@@ -4,14 +4,12 @@
 select file_system, count(*) as files, avg(cast(size_bytes as double)) as mean_bytes,
     percentile_cont(0.5) within group (order by size_bytes) as median_bytes,
     max(size_bytes) as largest_bytes
-from (select log, file, file_system, max(size_bytes) as size_bytes from files
-    where log in (
+from files
+where is_highest and size_bytes is not null and log in (
         select log from jobs
         where (:system is null or system = :system)
             and (:month_from is null or month >= :month_from)
             and (:month_to is null or month <= :month_to)
     )
-    group by log, file, file_system) as each_file
-where size_bytes is not null
 group by file_system
 order by files desc nulls last, file_system nulls last
