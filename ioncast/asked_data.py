@@ -15,6 +15,7 @@ from summario.reading.sources import find_sources
 
 if TYPE_CHECKING:
     from ioncast.warehouse.engine import Ask
+    from ioncast.warehouse.queries import Query
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,16 @@ class AskedData:
 
 @contextmanager
 def asked_data(
-    logs: Sequence[str], store: Path | None, master: str | None, system: str | None = None
+    logs: Sequence[str],
+    store: Path | None,
+    master: str | None,
+    system: str | None = None,
+    queries: Sequence[Query] = (),
 ) -> Iterator[AskedData]:
     """Open a store, with DuckDB or with Spark, or else read logs, of a system if it is given.
 
-    Each log that cannot be read is a line on standard error.
+    Each log that cannot be read is a line on standard error. If only some `queries` are asked,
+    DuckDB is faster when it knows them.
     """
     if master is not None and store is None:
         raise InputError("Spark asks a store", where="--spark", remedy="`ioncast ingest` makes one")
@@ -49,7 +55,7 @@ def asked_data(
                 complain(f"{visible(str(each['path']))}: {each['reason']}")
             yield AskedData(stack.enter_context(asking(tables)), len(failed))
         elif master is None:
-            yield AskedData(stack.enter_context(asking(store)))
+            yield AskedData(stack.enter_context(asking(store, queries=queries)))
         else:
             from ioncast.warehouse.spark import asking_spark, spark_session  # noqa: PLC0415
 

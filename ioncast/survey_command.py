@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ioncast.asked_data import AskedData, asked_data, needed_store
+from ioncast.asked_data import asked_data, needed_store
 from ioncast.warehouse.queries import query_of
 from ioncast.warehouse.survey import (
     CSV_COLUMNS,
     Ask,
     Survey,
+    by_name,
     survey_of,
+    survey_queries,
     to_json,
     to_rows,
     with_coverage,
@@ -102,8 +103,10 @@ def survey(
     platform = None if platform_file is None else _platform(platform_file, system)
     if month is not None:
         query_of("totals").values({"month": month})
-    with asked_data(logs, None if store is None else needed_store(store), master, system) as data:
-        ask = _by_name(data)
+    queries = [*survey_queries(), *([] if location is None else [query_of("phases")])]
+    folder = None if store is None else needed_store(store)
+    with asked_data(logs, folder, master, system, queries) as data:
+        ask = by_name(data.ask)
         found = survey_of(ask, system=system, month=month)
         if location is not None and system is not None:
             jobs = _jobs(ask, system, month)
@@ -126,17 +129,6 @@ def survey(
         write_survey(page, found)
     if data.failed:
         sys.exit(InputError.exit_code)
-
-
-def _by_name(data: AskedData) -> Ask:
-    """Make the function that answers named queries."""
-
-    def ask(name: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
-        query = query_of(name)
-        rows: list[dict[str, Any]] = data.ask(query, query.values(given)).to_pylist()
-        return rows
-
-    return ask
 
 
 def _jobs(ask: Ask, system: str, month: str | None) -> list[Extraction]:

@@ -244,9 +244,11 @@ def _bundles_of(database: duckdb.DuckDBPyConnection, store: Path, table: str) ->
 
 
 def _columns_in(queries: Sequence[Query], table: str) -> list[str]:
-    """List the columns of a table that queries read, with those that its view reads."""
+    """List the columns of a table that queries and its view name; none if they read all."""
     texts = [*(_COMMENT.sub("", each.text) for each in queries), *((LOSING, FAILED) if queries else ())]
     reading = [each for each in texts if re.search(rf"(from|join) (raw_)?{table}\b", each)]
+    if any(re.search(rf"select \*\s+from {table}\b", each) for each in reading):
+        return []
     words = set(re.findall(r"\w+", " ".join(reading)))
     return [each for each in SCHEMAS[table].names if each in words]
 

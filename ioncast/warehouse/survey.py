@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ioncast.warehouse.queries import Query, query_of
+
+if TYPE_CHECKING:
+    from ioncast.warehouse import engine
 
 Row = Mapping[str, Any]
 Ask = Callable[[str, Mapping[str, str]], Sequence[Row]]
@@ -84,6 +89,22 @@ class Survey:
         """Return the row of an answer that always has one row."""
         [row] = self.answers[key]
         return row
+
+
+def survey_queries() -> list[Query]:
+    """List the queries of all questions."""
+    return [query_of(question.query) for question in QUESTIONS.values()]
+
+
+def by_name(ask: engine.Ask) -> Ask:
+    """Make the function that answers named queries."""
+
+    def answer(name: str, given: Mapping[str, str]) -> Sequence[Row]:
+        query = query_of(name)
+        rows: list[Row] = ask(query, query.values(given)).to_pylist()
+        return rows
+
+    return answer
 
 
 def survey_of(ask: Ask, *, system: str | None = None, month: str | None = None) -> Survey:

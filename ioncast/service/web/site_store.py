@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,8 @@ from ioncast.service.settings import Settings
 from ioncast.service.web.concurrency_limits import Places
 from ioncast.service.web.http.problems import StoreUnavailableError
 from ioncast.show.survey import SurveyShown, survey_shown
-from ioncast.warehouse.queries import Query, query_of
-from ioncast.warehouse.survey import survey_of
+from ioncast.warehouse.queries import Query
+from ioncast.warehouse.survey import by_name, survey_of, survey_queries
 from ioncast_base.errors import BusyError, InputError, UnknownNameError
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import alike_first
@@ -111,7 +111,7 @@ class SiteStore:
         key = _bundles(folder), chosen
         if (kept := self._kept.get(key)) is not None:
             return kept
-        with self._asking(folder, _SURVEY_S) as ask:
+        with self._asking(folder, _SURVEY_S, survey_queries()) as ask:
             # Perhaps another request made it while this one waited.
             made = self._kept[key] = self._kept.get(key) or _survey(ask, chosen)
             while len(self._kept) > _KEPT_SURVEYS:
@@ -125,7 +125,9 @@ class SiteStore:
         return self.folder
 
     @contextmanager
-    def _asking(self, folder: Path, seconds: float) -> Iterator[Ask]:
+    def _asking(
+        self, folder: Path, seconds: float, queries: Sequence[Query] = ()
+    ) -> Iterator[Ask]:
         """Open the store within the limits of a worker."""
         # Without a store the service does without these libraries.
         from ioncast.warehouse.engine import (  # noqa: PLC0415
@@ -139,7 +141,7 @@ class SiteStore:
         if not self._place.enter(self._patience_s):
             raise BusyError("the store answers another question")
         try:
-            with asking(folder, limits=limits) as ask:
+            with asking(folder, limits=limits, queries=queries) as ask:
                 yield ask
         except TooLargeQueryError as error:
             remedy = "ask for fewer months, or ask the store itself with `ioncast sql`"
@@ -173,11 +175,7 @@ def _unreadable(error: Exception) -> StoreUnavailableError:
 
 
 def _survey(ask: Ask, chosen: ChosenJobs) -> SurveyOfStore:
-    def rows(name: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
-        query = query_of(name)
-        found: list[dict[str, Any]] = ask(query, query.values(given)).to_pylist()
-        return found
-
+    rows = by_name(ask)
     systems = tuple(row["system"] for row in rows("by-system", {}) if row["system"])
     months = tuple(row["month"] for row in rows("by-month", {}) if row["month"])
     for name, known in ((chosen.system, systems), (chosen.first, months), (chosen.last, months)):
