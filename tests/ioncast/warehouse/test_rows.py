@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,17 @@ from tests.support.traced import traced_log
 
 FIXTURES = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
 KIB, MIB = 1 << 10, 1 << 20
+# PyDarshan's collector of garbage waits for ever for its library.
+_STATS = """
+import gc, json, sys; gc.disable()
+from darshan.cli import file_stats, job_stats
+for path in sys.argv[1:]:
+    for module in ("POSIX", "MPI-IO"):
+        for stats in (job_stats, file_stats):
+            table = stats.process_logfile(path, module, None, None)
+            for row in json.loads(table.to_json(orient="records", double_precision=15)):
+                print(json.dumps([path, module.replace("-", ""), row]))
+"""
 
 
 def rows_of(*logs: Path | str) -> dict[str, list[dict[str, Any]]]:
@@ -194,7 +209,7 @@ def test_counters_are_those_that_pydarshan_reads(log: str) -> None:
                 for row in rows["request_sizes"]
                 if (row["api"], row["operation"]) == (api, operation.lower())
             ]
-            assert found == [int(each) for each in counters[bins].sum()]
+            assert found == [int(each) for each in counters[bins].sum() if each]
 
 
 def test_opens_are_counted_as_for_phases_also_collective_ones(tmp_path: Path) -> None:
@@ -208,3 +223,57 @@ def test_opens_are_counted_as_for_phases_also_collective_ones(tmp_path: Path) ->
     ]
     rows = rows_of(write_log(tmp_path / "app.darshan", nprocs=4, records=records))
     assert {row["api"]: row["opens"] for row in rows["files"]} == {"MPIIO": 6, "POSIX": 6}
+
+
+@pytest.mark.slow
+def test_bytes_files_and_times_are_those_of_pydarshans_job_and_file_stats(
+    shared_data: Path,
+) -> None:
+    """A rank of these runs has at most one file of its own, so the slowest rank's time is known."""
+    if importlib.util.find_spec("darshan") is None:
+        pytest.skip("PyDarshan has no wheel for this Python")
+    names = (
+        *("rank0-only", "mixed-sizes", "periodic-a", "wr-shared", "random-write"),
+        *("mpiio-indep-strided", "mpiio-coll-strided-cb1", "hacc-posix-fpp-8x100k"),
+        *("partial-ranks-0-7-of-24", "two-shared-10s"),
+    )
+    logs = [str(shared_data / "runs" / "logs" / f"{name}.darshan") for name in names]
+    done = subprocess.run([sys.executable, "-c", _STATS, *logs], capture_output=True, check=True)
+    rows = rows_of(*logs)
+    paths = {job["log"]: job["path"] for job in rows["jobs"]}
+    compared = 0
+    for path, api, stats in map(json.loads, done.stdout.splitlines()):
+        files = [row for row in rows["files"] if (paths[row["log"]], row["api"]) == (path, api)]
+        if "file" in stats:
+            files = [row for row in files if row["path"] == stats["file"]]
+            for ours, theirs in (("read_bytes", "bytes_read"), ("written_bytes", "bytes_written")):
+                assert sum(row[ours] for row in files) == stats[theirs]
+            for name in ("reads", "writes"):
+                assert sum(row[name] for row in files) == stats[name]
+        else:
+            assert len(files) == stats["total_files"]
+        moved = sum(row["read_bytes"] + row["written_bytes"] for row in files)
+        assert moved == stats["total_bytes"]
+        if all(row["is_highest"] for row in files):
+            seconds = _by_slowest(files)
+            assert seconds == pytest.approx(stats["time_by_slowest"], rel=1e-6)
+            assert moved / seconds == pytest.approx(stats["perf_by_slowest"], rel=1e-6)
+            compared += 1
+    assert compared > 2 * len(names)
+
+
+def _by_slowest(files: list[dict[str, Any]]) -> float:
+    """Add up shared files, which run one after another, and the slowest file of one process."""
+    names = ("read_seconds", "write_seconds", "metadata_seconds")
+    own = [sum(row[name] for name in names) for row in files if not row["shared"]]
+    shared: float = sum(row["slowest_seconds"] for row in files if row["shared"])
+    return shared + max(own, default=0.0)
+
+
+def test_the_bytes_of_a_file_count_at_one_api(shared_data: Path) -> None:
+    rows = rows_of(shared_data / "runs" / "logs")
+    for job in rows["jobs"]:
+        highest = [row for row in rows["files"] if row["log"] == job["log"] and row["is_highest"]]
+        assert len({row["file"] for row in highest}) == len(highest) == job["files"]
+        for name in ("read_bytes", "written_bytes"):
+            assert sum(row[name] for row in highest) == job[name]
