@@ -245,7 +245,10 @@ def _bundles_of(database: duckdb.DuckDBPyConnection, store: Path, table: str) ->
 
 def _columns_in(queries: Sequence[Query], table: str) -> list[str]:
     """List the columns of a table that queries and its view name; none if they read all."""
-    texts = [*(_COMMENT.sub("", each.text) for each in queries), *((LOSING, FAILED) if queries else ())]
+    texts = [
+        *(_COMMENT.sub("", each.text) for each in queries),
+        *((LOSING, FAILED) if queries else ()),
+    ]
     reading = [each for each in texts if re.search(rf"(from|join) (raw_)?{table}\b", each)]
     if any(re.search(rf"select \*\s+from {table}\b", each) for each in reading):
         return []

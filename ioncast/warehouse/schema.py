@@ -22,10 +22,10 @@ _COLUMNS = {
     """,
     # A file at one api; its size is the same at all, its bytes count where `is_highest`.
     "files": """
-        log:s file:s path:s file_system:s api:s is_highest:b shared:b processes:i reads:i writes:i read_bytes:i
-        written_bytes:i read_seconds:f write_seconds:f metadata_seconds:f slowest_seconds:f
-        slowest_rank:i fastest_seconds:f mean_seconds:f size_bytes:i opens:i collective:i
-        stripe_count:i stripe_size:i
+        log:s file:s path:s file_system:s api:s is_highest:b shared:b processes:i reads:i writes:i
+        read_bytes:i written_bytes:i read_seconds:f write_seconds:f metadata_seconds:f
+        slowest_seconds:f slowest_rank:i fastest_seconds:f mean_seconds:f size_bytes:i opens:i
+        collective:i stripe_count:i stripe_size:i
     """,
     # The traced bytes of a file at one api on one server.
     "file_servers": "log:s file:s api:s server:i bytes:i",
@@ -59,7 +59,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     )
     for table, columns in _COLUMNS.items()
 }
-# Names of types that DuckDB and Spark know.
+# As DuckDB and Spark name them.
 SQL_TYPES = {
     pa.string(): "string",
     pa.int64(): "long",

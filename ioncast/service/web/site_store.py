@@ -125,9 +125,7 @@ class SiteStore:
         return self.folder
 
     @contextmanager
-    def _asking(
-        self, folder: Path, seconds: float, queries: Sequence[Query] = ()
-    ) -> Iterator[Ask]:
+    def _asking(self, folder: Path, seconds: float, queries: Sequence[Query] = ()) -> Iterator[Ask]:
         """Open the store within the limits of a worker."""
         # Without a store the service does without these libraries.
         from ioncast.warehouse.engine import (  # noqa: PLC0415

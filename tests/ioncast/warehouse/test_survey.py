@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 from experiments.applications.darshan_writer import Record, write_log
-from ioncast.warehouse.survey import QUESTIONS
+from ioncast.warehouse import engine
+from ioncast.warehouse.bundles import IngestOptions, write_bundle
+from ioncast.warehouse.engine import asking
+from ioncast.warehouse.ingest import open_store
+from ioncast.warehouse.inputs import LogFile, find_logs
+from ioncast.warehouse.queries import query_of, text_query
+from ioncast.warehouse.survey import QUESTIONS, by_name, survey_of, survey_queries
 from ioncast.warehouse.survey_texts import cell
 from tests.ioncast.warehouse.test_rows import rows_of
 from tests.support.command import run_ioncast
@@ -223,6 +229,29 @@ def test_months_select_jobs(planted: Path) -> None:
     found = asked(planted, "--month", "2025-12")
     assert found["totals"][0]["logs"] == 0
     assert found["users_by_io"] == []
+
+
+def test_columns_in_memory_give_the_same_answers_and_columns_that_need_too_much_stay_on_the_disk(
+    planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store"
+    logs = [each for each in find_logs([str(planted)]) if isinstance(each, LogFile)]
+    for some in (logs, logs[::2]):
+        write_bundle(some, IngestOptions(open_store(str(store)), "mysite", requests=False))
+    queries = [*survey_queries(), query_of("phases")]
+    count = "select count(*) as n from duckdb_tables() where table_name like 'raw_%'"
+    with asking(store) as ask:
+        expected = survey_of(by_name(ask))
+        phases = ask(query_of("phases"), query_of("phases").values({}))
+    assert expected.only("totals")["logs"] == 5
+    # The table of failures is empty, so it takes no memory.
+    for most_bytes, kept in ((1 << 30, {"n": 5}), (0, {"n": 1})):
+        monkeypatch.setattr(engine, "_KEPT_BYTES", most_bytes)
+        with asking(store, queries=queries) as ask:
+            assert survey_of(by_name(ask)) == expected
+            found = ask(query_of("phases"), query_of("phases").values({}))
+            assert len(found) == len(phases)
+            assert ask(text_query(count), {}).to_pylist() == [kept]
 
 
 @pytest.mark.parametrize(
