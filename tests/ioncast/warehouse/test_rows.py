@@ -23,8 +23,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
 KIB, MIB = 1 << 10, 1 << 20
 # PyDarshan's collector of garbage waits for ever for its library.
 _STATS = """
-import gc, json, sys; gc.disable()
-from darshan.cli import file_stats, job_stats
+import gc, json, sys; gc.disable(); from darshan.cli import file_stats, job_stats
 for path in sys.argv[1:]:
     for module in ("POSIX", "MPI-IO"):
         for stats in (job_stats, file_stats):
