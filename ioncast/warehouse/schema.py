@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 # Raise it with each change that gives old logs other rows.
-EXTRACTOR = 1
+EXTRACTOR = 2
 
 _TYPES = {"s": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
 _COLUMNS = {
@@ -43,6 +43,10 @@ _COLUMNS = {
     "requests": """
         log:s id:i api:s operation:s file:s rank:i node:s offset_bytes:i length_bytes:i
         start_seconds:f end_seconds:f call:i call_number:i instance:i fragment:i
+    """,
+    # A traced request (id) at a server: an OST, or an I/O node by its place in the platform's list.
+    "request_servers": """
+        log:s id:i server_kind:s server:i bytes:i start_seconds:f end_seconds:f own_times:b
     """,
     "findings": """
         log:s code:s level:s importance:s seconds_at_stake:f share_of_run:f files:i ranks:i
