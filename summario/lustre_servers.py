@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from summario.lustre_components import END_OF_FILE, LustreComponents, numbered
+from summario.reading.operations import Operations
 
 _LARGEST = np.iinfo(np.int64).max
+# Each request has a row for each server of its file, which may be thousands.
+_REQUESTS_AT_ONCE = 100_000
 
 Ints = NDArray[np.int64]
 
@@ -46,6 +50,15 @@ def bytes_of_servers(
     on_osts = (start < end) & (layout.stripe_count[row] > 0)
     segment, row, start, end = segment[on_osts], row[on_osts], start[on_osts], end[on_osts]
     return _merged(*_by_stripe(layout, segment, row, start, end))
+
+
+def bytes_of_requests(components: LustreComponents, trace: Operations) -> Iterator[ServerBytes]:
+    """Yield the bytes of traced requests, in parts; `segment` is the index in the trace."""
+    for first in range(0, len(trace), _REQUESTS_AT_ONCE):
+        part = slice(first, first + _REQUESTS_AT_ONCE)
+        ranges = trace.offset[part], trace.length[part]
+        found = bytes_of_servers(components, trace.file_id[part], *ranges)
+        yield replace(found, segment=found.segment + first)
 
 
 def first_mirrors(components: LustreComponents) -> LustreComponents:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.visible_text import visible
 from summario.lustre_components import LustreComponents
-from summario.lustre_servers import bytes_of_servers
+from summario.lustre_servers import bytes_of_requests
 from summario.phases.streams import changes
 from summario.reading.operations import UNKNOWN_OFFSET, Operations
 
@@ -31,8 +31,6 @@ _ORDERS = ("the first in its file", "consecutive", "forwards with a gap", "backw
 _UNKNOWN = "not known"
 # The style sheet has eight colours.
 _MOST = 7
-# Each request has a row for each server of its file.
-_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
@@ -92,11 +90,9 @@ def servers_of(operations: Operations, lustre: LustreComponents) -> NDArray[np.i
     """Find the server (OST) of each request; `UNKNOWN_OST` or `SEVERAL_OSTS` without one."""
     ost = np.full(len(operations), UNKNOWN_OST)
     osts = np.zeros(len(operations), np.int64)
-    for first in range(0, len(operations), _AT_ONCE):
-        part = operations.take(slice(first, first + _AT_ONCE))
-        found = bytes_of_servers(lustre, part.file_id, part.offset, part.length)
-        osts += np.bincount(found.segment + first, minlength=len(osts))
-        ost[found.segment + first] = found.ost
+    for found in bytes_of_requests(lustre, operations):
+        osts += np.bincount(found.segment, minlength=len(osts))
+        ost[found.segment] = found.ost
     return np.where(osts > 1, SEVERAL_OSTS, ost)
 
 

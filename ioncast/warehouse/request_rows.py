@@ -1,25 +1,24 @@
-"""Rows of the tables `request_sizes`, `requests` and `file_servers`."""
+"""Rows of the tables of requests: sizes, traced requests, and the servers of files and requests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
-from ioncast.warehouse.arrays import INDEX, Columns, named
+from ioncast.warehouse.arrays import INDEX, Columns, known, named
 from ioncast.warehouse.file_rows import FilesOfRuns
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.lustre_components import LustreComponents
-from summario.lustre_servers import bytes_of_servers
+from summario.lustre_servers import ServerBytes, bytes_of_requests
 from summario.phases.streams import changes
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.operations import UNKNOWN_OFFSET, Operations
+from summario.requests.calls import NO_CALL, CallsOfRequests
 
 # The first bins that have only requests below 1 MiB, and the one that also has some of 1 MiB.
 _SMALL_BINS = SIZE_BINS.index("100K_1M")
-# A trace of one request in each of thousands of stripes has as many rows.
-_AT_ONCE = 100_000
 
 
 def request_size_rows(files: FilesOfRuns) -> Iterator[Columns]:
@@ -45,8 +44,8 @@ def request_size_rows(files: FilesOfRuns) -> Iterator[Columns]:
             }
 
 
-def request_rows(trace: Operations) -> Columns:
-    """Make a row of each traced request."""
+def request_rows(trace: Operations, calls: CallsOfRequests) -> Columns:
+    """Make a row of each traced request, with its MPI-IO call."""
     hosts = np.array([*trace.hosts, ""], dtype=object)
     files = {each: f"{each:016x}" for each in np.unique(trace.file_id).tolist()}
     return {
@@ -60,23 +59,67 @@ def request_rows(trace: Operations) -> Columns:
         "length_bytes": trace.length,
         "start_seconds": trace.start_seconds,
         "end_seconds": trace.end_seconds,
+        **{
+            name: known(number, number != NO_CALL)
+            for name, number in (
+                ("call", calls.call),
+                ("call_number", calls.call_number),
+                ("instance", calls.instance),
+                ("fragment", calls.fragment),
+            )
+        },
     }
 
 
-def file_server_rows(lustre: LustreComponents | None, trace: Operations) -> Columns:
-    """Add up the traced bytes of each file and api on each server (OST); none without a layout."""
-    found: dict[tuple[int, int, int], int] = {}
-    for first in range(0, len(trace) if lustre is not None else 0, _AT_ONCE):
-        assert lustre is not None  # noqa: S101
-        part = trace.take(slice(first, first + _AT_ONCE))
-        on = bytes_of_servers(lustre, part.file_id, part.offset, part.length)
-        keys = part.file_id[on.segment], part.api[on.segment], on.ost
-        rows = zip(*(each.tolist() for each in (*keys, on.bytes)), strict=True)
-        for file, api, ost, moved in rows:
-            found[file, api, ost] = found.get((file, api, ost), 0) + moved
+def server_rows(
+    lustre: LustreComponents | None, trace: Operations, *, of_requests: bool
+) -> Iterator[tuple[str, Columns]]:
+    """Yield rows of `request_servers`, if wanted, and of `file_servers`; none without a layout."""
+    sums: dict[tuple[int, int, int], int] = {}
+    for on in bytes_of_requests(lustre, trace) if lustre is not None else ():
+        if of_requests:
+            yield "request_servers", _request_server_rows(trace, "OST", on)
+        keys = trace.file_id[on.segment], trace.api[on.segment], on.ost
+        order = np.lexsort(keys)
+        [first] = changes(*(key[order] for key in keys)).nonzero() if len(order) else [order]
+        moved = np.add.reduceat(on.bytes[order], first) if len(order) else on.bytes
+        columns = (*(key[order[first]] for key in keys), moved)
+        for file, api, ost, bytes_ in zip(*(each.tolist() for each in columns), strict=True):
+            sums[file, api, ost] = sums.get((file, api, ost), 0) + bytes_
+    yield (
+        "file_servers",
+        {
+            "file": [f"{file:016x}" for file, _, _ in sums],
+            "api": [APIS[api] for _, api, _ in sums],
+            "server": [None if ost < 0 else ost for _, _, ost in sums],
+            "bytes": list(sums.values()),
+        },
+    )
+
+
+def io_node_rows(trace: Operations, io_nodes: Mapping[str, int]) -> Columns:
+    """Make a row of `request_servers` for each request of a compute node whose I/O node is known.
+
+    `io_nodes` has the number of the I/O node of each compute node.
+    """
+    of_hosts = np.array([*(io_nodes.get(name, -1) for name in trace.hosts), -1])
+    of_request = of_hosts[trace.host]
+    [request] = (of_request >= 0).nonzero()
+    servers = ServerBytes(request, of_request[request], trace.length[request])
+    return _request_server_rows(trace, "ION", servers)
+
+
+def _request_server_rows(trace: Operations, kind: str, on: ServerBytes) -> Columns:
+    # Servers see the requests of POSIX. The range of bytes of an MPI-IO request says nothing about
+    # servers where a view has gaps, so one without POSIX requests below has no rows either.
+    posix = trace.api[on.segment] == APIS.index("POSIX")
+    request, server = on.segment[posix], on.ost[posix]
     return {
-        "file": [f"{file:016x}" for file, _, _ in found],
-        "api": [APIS[api] for _, api, _ in found],
-        "server": [None if ost < 0 else ost for _, _, ost in found],
-        "bytes": list(found.values()),
+        "id": request,
+        "server_kind": named((kind,), np.zeros(len(request), np.int8)),
+        "server": known(server, server >= 0),
+        "bytes": on.bytes[posix],
+        "start_seconds": trace.start_seconds[request],
+        "end_seconds": trace.end_seconds[request],
+        "own_times": np.zeros(len(request), bool),
     }

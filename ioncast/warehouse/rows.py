@@ -27,7 +27,12 @@ from ioncast.insights.facts.slowest_ranks import shared_files_of
 from ioncast.warehouse.arrays import INDEX, Columns, joined, table_of
 from ioncast.warehouse.file_rows import FilesOfRuns, file_rows
 from ioncast.warehouse.job_rows import job_rows
-from ioncast.warehouse.request_rows import file_server_rows, request_rows, request_size_rows
+from ioncast.warehouse.request_rows import (
+    io_node_rows,
+    request_rows,
+    request_size_rows,
+    server_rows,
+)
 from ioncast.warehouse.schema import EXTRACTOR, SCHEMAS
 from ioncast_base.errors import IoncastError
 from summario.phases.extract import extract_stack
@@ -35,8 +40,11 @@ from summario.phases.pauses import has_trace
 from summario.phases.stacks import Stack, stacked, stacks_of
 from summario.phases.tables import to_record
 from summario.phases.values import Phase
+from summario.reading.dxt import DXT_MODULES
 from summario.reading.log import PHASE_MODULES
+from summario.reading.operations import Operations
 from summario.reading.sources import Source, read_source
+from summario.requests.calls import CallsOfRequests, join_calls
 from summario.runs.hosts import HOST_MODULES
 from summario.runs.logs_of_run import Run
 
@@ -64,6 +72,7 @@ class TableChoice:
     system: str | None
     findings: bool
     requests: bool
+    io_nodes: Mapping[str, int]
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -94,6 +103,7 @@ def tables_of(
     system: str | None = None,
     findings: bool = True,
     requests: bool = True,
+    io_nodes: Mapping[str, int] | None = None,
 ) -> dict[str, pa.Table]:
     """Read logs into tables; a log that cannot be read is a row of `failed`.
 
@@ -104,10 +114,12 @@ def tables_of(
     system : str, optional
         The system of all these logs.
     findings, requests : bool
-        Whether to fill the tables `findings` and `requests`. The jobs of logs whose requests are
-        left out have no requests.
+        Whether to fill the tables `findings`, and `requests` and `request_servers`. The jobs of
+        logs whose requests are left out have no requests.
+    io_nodes : mapping of str to int, optional
+        The number of the I/O node that serves each compute node.
     """
-    choice = TableChoice(system, findings, requests)
+    choice = TableChoice(system, findings, requests, io_nodes or {})
     parts: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
     for name, table in _rows(sources, choice):
         parts[name].append(table)
@@ -240,10 +252,19 @@ def _rows_of_run(
         trace, _ = trace_of(run, files.ids[files.edges[index] : files.edges[index + 1]])
         if trace is not None:
             if choice.requests:
-                yield "requests", request_rows(trace)
-            yield "file_servers", file_server_rows(lustre, trace)
+                yield "requests", request_rows(trace, _calls(run, trace))
+                yield "request_servers", io_node_rows(trace, choice.io_nodes)
+            yield from server_rows(lustre, trace, of_requests=choice.requests)
     if choice.findings:
         yield "findings", _findings(run_checks(Case(facts_of(run))))
+
+
+def _calls(run: Run, trace: Operations) -> CallsOfRequests:
+    """Join the traced requests of both layers."""
+    records = [log.records["MPI-IO"] for log in run.logs if "MPI-IO" in log.records]
+    partial = {module for log in run.logs for module in log.header.partial_modules}
+    full = [api for api, module in DXT_MODULES.items() if module in partial]
+    return join_calls(trace, records, full)
 
 
 def _phases(phases: Sequence[Sequence[Phase]]) -> Columns:

@@ -39,7 +39,8 @@ _COLUMNS = {
     # An api, an operation and one of Darshan's ten bins, if it has requests; those below 1 MiB
     # are `small`.
     "request_sizes": "log:s api:s operation:s bin:s requests:i small:i",
-    # A traced request; the last four columns are empty until layers are joined.
+    # A traced request. `call` is the id of its MPI-IO call, `call_number` the place of this call in
+    # its process, `instance` that of a collective call in the file, `fragment` that in the call.
     "requests": """
         log:s id:i api:s operation:s file:s rank:i node:s offset_bytes:i length_bytes:i
         start_seconds:f end_seconds:f call:i call_number:i instance:i fragment:i

@@ -120,7 +120,8 @@ def join_calls(
             continue
         found = _during(trace, group, own, asked)
         late = (found == NO_CALL) & kinds.outlived[group[asked]]
-        found[late] = _of_bytes(trace, group, own, asked[late])
+        if late.any():
+            found[late] = _of_bytes(trace, group, own, asked[late])
         place[of_operation] = np.where(found == NO_CALL, NO_CALL, own[found])
     call = np.full(len(trace), NO_CALL)
     call[requests], call[calls] = place, calls
