@@ -35,6 +35,7 @@ from ioncast.warehouse.request_rows import (
 )
 from ioncast.warehouse.schema import EXTRACTOR, SCHEMAS
 from ioncast_base.errors import IoncastError
+from ioncast_base.kinds import APIS
 from summario.phases.extract import extract_stack
 from summario.phases.pauses import has_trace
 from summario.phases.stacks import Stack, stacked, stacks_of
@@ -263,7 +264,7 @@ def _calls(run: Run, trace: Operations) -> CallsOfRequests:
     """Join the traced requests of both layers."""
     records = [log.records["MPI-IO"] for log in run.logs if "MPI-IO" in log.records]
     partial = {module for log in run.logs for module in log.header.partial_modules}
-    full = [api for api, module in DXT_MODULES.items() if module in partial]
+    full = [api for api in APIS if DXT_MODULES.get(api) in partial]
     return join_calls(trace, records, full)
 
 

@@ -69,7 +69,8 @@ class CallsOfRequests:
 
     def without_call(self, trace: Operations) -> Mask:
         """Tell which POSIX requests belong to no call."""
-        return (trace.api == _POSIX) & (self.call == NO_CALL)
+        without: Mask = (trace.api == _POSIX) & (self.call == NO_CALL)
+        return without
 
     def joined_share(self, trace: Operations) -> float:
         """Compute the share of the POSIX bytes that belong to calls; NaN without any."""
@@ -134,8 +135,8 @@ class _Kinds(NamedTuple):
     """Kinds of the calls to the file of each group."""
 
     file: NDArray[np.uint64]
-    collective: Ints
-    others: Ints
+    collective: Floats
+    others: Floats
     outlived: Mask
 
     @classmethod
@@ -143,22 +144,17 @@ class _Kinds(NamedTuple):
         """Add up the counters of files; nonblocking and split calls are outlived by requests."""
         collective, others, outlived = np.zeros((3, len(files)))
         for records in mpiio:
-            sums = {
-                kind: values_of_files(
-                    sum(
-                        np.maximum(records.integer(f"MPIIO_{kind}_{operation}"), 0).astype(float)
-                        for operation in ("READS", "WRITES")
-                    ),
-                    records.ids,
-                    files,
-                    np.add,
-                    without=0,
+            for kind in ("COLL", "INDEP", "NB", "SPLIT"):
+                reads, writes = (
+                    records.integer(f"MPIIO_{kind}_{operation}").astype(np.float64)
+                    for operation in ("READS", "WRITES")
                 )
-                for kind in ("COLL", "INDEP", "NB", "SPLIT")
-            }
-            collective += sums["COLL"]
-            outlived += sums["NB"] + sums["SPLIT"]
-            others += sums["INDEP"] + sums["NB"] + sums["SPLIT"]
+                sums = values_of_files(reads + writes, records.ids, files, np.add, without=0)
+                if kind == "COLL":
+                    collective += sums
+                else:
+                    others += sums
+                    outlived += sums if kind != "INDEP" else 0
         return cls(files, collective, others, outlived > 0)
 
 
@@ -219,7 +215,7 @@ def _of_bytes(trace: Operations, group: Ints, calls: Ints, requests: Ints) -> In
 def _has_bytes(trace: Operations, calls: Ints, requests: Ints) -> Mask:
     """Tell which calls asked for all bytes of the request in the same place."""
     offset, of_call = trace.offset[requests], trace.offset[calls]
-    has = (of_call != UNKNOWN_OFFSET) & (of_call <= offset)
+    has: Mask = (of_call != UNKNOWN_OFFSET) & (of_call <= offset)
     has &= offset + trace.length[requests] <= of_call + trace.length[calls]
     return has
 

@@ -171,6 +171,57 @@ def test_stripes_and_servers_are_those_of_the_layout(shared_data: Path) -> None:
     requests = [row for row in rows["requests"] if row["file"] == servers["POSIX"]["file"]]
     for api, row in servers.items():
         assert row["bytes"] == sum(each["length_bytes"] for each in requests if each["api"] == api)
+    # The file has one stripe, so each request of POSIX is whole on its server.
+    of_posix = {each["id"]: each for each in requests if each["api"] == "POSIX"}
+    assert {each["id"] for each in rows["request_servers"]} == of_posix.keys()
+    for each in rows["request_servers"]:
+        request = of_posix[each["id"]]
+        assert (each["server_kind"], each["server"]) == ("OST", 106)
+        assert each["bytes"] == request["length_bytes"]
+        assert each["start_seconds"] == request["start_seconds"]
+        assert (each["end_seconds"], each["own_times"]) == (request["end_seconds"], False)
+
+
+def test_requests_have_their_calls_and_their_io_nodes(tmp_path: Path) -> None:
+    log = write_log(
+        tmp_path / "app.darshan",
+        nprocs=2,
+        records=[
+            Record(module, "/data/file", rank, counters, {})
+            for rank in range(2)
+            for module, counters in (
+                ("MPI-IO", {"MPIIO_COLL_WRITES": 1, "MPIIO_BYTES_WRITTEN": 2 * MIB}),
+                ("POSIX", {"POSIX_WRITES": 1, "POSIX_BYTES_WRITTEN": 4 * MIB}),
+            )
+        ],
+        dxt=[
+            Dxt("DXT_POSIX", "/data/file", 0, "n0", [(0, 4 * MIB, 1.5, 2.5)]),
+            Dxt("DXT_POSIX", "/data/file", 1, "n1", [(0, 1, 7.0, 8.0)]),
+            Dxt("DXT_MPIIO", "/data/file", 0, "n0", [(0, 2 * MIB, 1.0, 3.0)]),
+            Dxt("DXT_MPIIO", "/data/file", 1, "n1", [(2 * MIB, 2 * MIB, 1.1, 3.0)]),
+        ],
+    )
+    tables = tables_of(find_sources([str(log)]), io_nodes={"n0": 5, "n2": 6})
+    columns = ("id", "rank", "call", "call_number", "instance", "fragment")
+    assert [tuple(row[name] for name in columns) for row in tables["requests"].to_pylist()] == [
+        (0, 0, 2, 0, 0, 0),
+        (1, 1, None, None, None, None),
+        (2, 0, 2, 0, 0, None),
+        (3, 1, 3, 0, 0, None),
+    ]
+    [row] = tables["request_servers"].to_pylist()
+    assert row.pop("log") == tables["jobs"]["log"][0].as_py()
+    assert row == {
+        "id": 0,
+        "server_kind": "ION",
+        "server": 5,
+        "bytes": 4 * MIB,
+        "start_seconds": 1.5,
+        "end_seconds": 2.5,
+        "own_times": False,
+    }
+    without = tables_of(find_sources([str(log)]), requests=False)
+    assert (len(without["requests"]), len(without["request_servers"])) == (0, 0)
 
 
 @pytest.mark.parametrize(
