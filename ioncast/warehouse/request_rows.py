@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from ioncast.warehouse.arrays import INDEX, Columns, known, named
+from ioncast.warehouse.arrays import INDEX, Columns, hexadecimal, known, named, texts
 from ioncast.warehouse.file_rows import FilesOfRuns
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.lustre_components import LustreComponents
@@ -46,15 +46,15 @@ def request_size_rows(files: FilesOfRuns) -> Iterator[Columns]:
 
 def request_rows(trace: Operations, calls: CallsOfRequests) -> Columns:
     """Make a row of each traced request, with its MPI-IO call."""
-    hosts = np.array([*trace.hosts, ""], dtype=object)
-    files = {each: f"{each:016x}" for each in np.unique(trace.file_id).tolist()}
+    hosts = texts([*(each or None for each in trace.hosts), None])
+    files, file = np.unique(trace.file_id, return_inverse=True)
     return {
         "id": np.arange(len(trace)),
-        "api": np.array(APIS, dtype=object)[trace.api],
-        "operation": np.array(OPERATIONS, dtype=object)[trace.operation],
-        "file": np.array([files[each] for each in trace.file_id.tolist()], dtype=object),
+        "api": named(APIS, trace.api),
+        "operation": named(OPERATIONS, trace.operation),
+        "file": hexadecimal(files).take(pa.array(file)),
         "rank": trace.rank,
-        "node": [each or None for each in hosts[trace.host].tolist()],
+        "node": hosts.take(pa.array(np.where(trace.host < 0, len(trace.hosts), trace.host))),
         "offset_bytes": pa.array(trace.offset, mask=trace.offset == UNKNOWN_OFFSET),
         "length_bytes": trace.length,
         "start_seconds": trace.start_seconds,
