@@ -101,11 +101,11 @@ def join_calls(
     --------
     >>> from summario.reading.log import read_log
     >>> from summario.reading.operations import operations_of
-    >>> log = read_log("tests/summario/fixtures/reopen-same-5x-dxt.darshan")
+    >>> log = read_log("tests/summario/fixtures/ior/write-segments-cb2-dxt.darshan")
     >>> trace = operations_of(log)
-    >>> calls = join_calls(trace, [log.records["MPI-IO"]] if "MPI-IO" in log.records else [])
-    >>> int(calls.without_call(trace).sum()), len(trace)
-    (480, 480)
+    >>> calls = join_calls(trace, [log.records["MPI-IO"]])
+    >>> calls.joined_share(trace), int(calls.call_number.max()), int(calls.fragment.max())
+    (1.0, 15, 2)
     """
     group, files = _groups(trace)
     [calls] = (trace.api == _MPIIO).nonzero()
