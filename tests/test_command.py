@@ -309,12 +309,14 @@ def test_phases_starts_only_one_thread() -> None:
     assert "Threads:\t1\n" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_prediction_starts_without_the_libraries_of_plots_and_models(filled: Path) -> None:
     loaded = modules_after("predict", HACC, "--system", "testbed", "--db", filled)
     # With a stored model, libraries that fit models are not needed either.
     assert loaded & {*_HEAVY, "sklearn"} == {"sqlalchemy"}
 
 
+@pytest.mark.slow
 def test_commands_of_campaigns_start_without_the_predictor() -> None:
     loaded = modules_after("campaign", "status", "--help")
     assert loaded & {*_HEAVY, "numpy", "predictor"} == {"sqlalchemy"}
@@ -528,6 +530,7 @@ def test_a_csv_of_phases_accepts_only_the_option_that_needs_no_log(tmp_path: Pat
     assert f"{table}: --layer, --threshold" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_table_is_printed_on_a_terminal_with_only_ascii() -> None:
     assert "mpiexec" in checked(process("match", HACC, LC_ALL="C"))
 
@@ -1095,6 +1098,7 @@ def test_an_unmeasured_number_of_io_nodes_of_the_earlier_run_is_named(
         assert any("that the earlier run had" in line for line in found["warnings"]) is said
 
 
+@pytest.mark.slow
 def test_a_plot_has_all_warnings_and_names_gaps_in_the_prediction(
     filled: Path, tmp_path: Path
 ) -> None:
@@ -1205,6 +1209,7 @@ def test_a_reader_that_closes_the_pipe_is_not_a_failure(filled: Path, command: s
     assert [line for line in said.splitlines() if not is_warning(line)] == []
 
 
+@pytest.mark.slow
 def test_a_name_that_the_terminal_cannot_show_is_not_a_failure(tmp_path: Path) -> None:
     database = tmp_path / "bench.sqlite"
     (tmp_path / "own.csv").write_text(OWN_CSV)

@@ -40,6 +40,7 @@ def noted(project: Path, *names: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_importing_a_module_opens_no_file_starts_no_process_and_reads_no_environment() -> None:
     names = {name_of(path) for room in ROOMS for path in modules(room)}
     assert set(PROGRAMS) <= names

@@ -45,6 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "lib"
 
 
+@pytest.mark.slow
 def test_a_wheel_has_every_file_of_the_packages(built: Path) -> None:
     assert files_of(built) == files_of(PROJECT)
 

@@ -66,6 +66,7 @@ def test_a_pattern_without_a_forecast_counts_as_asked_only() -> None:
     assert found.cells == 3
 
 
+@pytest.mark.slow
 def test_groups_split_cells_and_put_the_choice_where_the_best_cell_is() -> None:
     judged = [judge(SMALL, FORECAST, RUNS), judge(LARGE, FORECAST, RUNS)]
 
@@ -94,6 +95,7 @@ def test_two_modes_are_a_group_of_cells() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_group_needs_compared_cells_and_enough_patterns_to_be_judged() -> None:
     configs = [IorConfig.from_command_line(f"mpiexec -n {n} ior -w -t 1m") for n in range(1, 11)]
 

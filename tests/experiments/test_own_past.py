@@ -22,6 +22,7 @@ def off(ones: list[OwnPast]) -> float:
     return fmean(abs(one.claimed_mib_s / one.measured_mib_s - 1) for one in ones)
 
 
+@pytest.mark.slow
 def test_the_own_run_of_a_log_never_makes_its_prediction_worse(
     testbed: DataSet, knowledge: SystemModel
 ) -> None:

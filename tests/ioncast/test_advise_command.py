@@ -54,6 +54,7 @@ def by_keys(record: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
     return {tuple(advice["keys"]): advice for advice in record["advice"]}
 
 
+@pytest.mark.slow
 def test_collective_calls_on_the_testbed_are_slower_as_they_were_measured(
     periodic: dict[str, Any],
 ) -> None:

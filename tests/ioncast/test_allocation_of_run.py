@@ -42,6 +42,7 @@ def decision(database: Path, ran_with: int) -> int:
     return decided
 
 
+@pytest.mark.slow
 def test_an_allocation_unlike_the_decision_is_found(database: Path) -> None:
     decided = decision(database, ran_with=0)
     found = {each["code"]: each for each in checked(database, 0)["findings"]}["I01"]

@@ -127,6 +127,7 @@ def test_curves_hold_every_measurement_of_the_file(database: Path) -> None:
     assert ioncast.curves("testbed", engine="fio", database=str(database)).empty
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_command(database: Path) -> None:
     with pytest.warns(UserWarning):
         found = ioncast.predict(HACC, "testbed", nodes=8, io_nodes=[4, 0, 0], database=database)

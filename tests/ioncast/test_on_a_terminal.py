@@ -53,6 +53,7 @@ def piped(*args: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_the_next_step_and_a_pipe_does_not() -> None:
     code, said = on_a_terminal("phases", LOG)
     assert code == 0
@@ -62,6 +63,7 @@ def test_a_terminal_shows_the_next_step_and_a_pipe_does_not() -> None:
     assert COLOUR not in result.stdout
 
 
+@pytest.mark.slow
 def test_a_table_fits_a_terminal_and_a_pipe_gets_all_its_columns() -> None:
     def widest(said: str) -> int:
         rows = [line for line in said.splitlines() if line[:1].isdigit() or "  --" in line]
@@ -77,11 +79,13 @@ def test_a_table_fits_a_terminal_and_a_pipe_gets_all_its_columns() -> None:
     assert wide.replace("\r", "").startswith(everything)
 
 
+@pytest.mark.slow
 def test_help_and_failures_have_no_next_step() -> None:
     for args in (("phases", "--help"), ("--version",), ("phases", "gone.darshan")):
         assert "ioncast: next:" not in on_a_terminal(*args)[1]
 
 
+@pytest.mark.slow
 def test_errors_are_coloured_on_a_terminal_only() -> None:
     code, said = on_a_terminal("phases", "gone.darshan")
     assert (code, f"{COLOUR}31m{COLOUR}1mioncast:" in said) == (2, True)
@@ -101,6 +105,7 @@ def test_every_next_step_is_a_command() -> None:
                 assert {" ".join(words[:2]), " ".join(words[:3])} & set(COMMANDS), quoted
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize(
     ("words", "completed"),

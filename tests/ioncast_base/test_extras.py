@@ -68,6 +68,7 @@ def without(absent: str, *args: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=PROJECT)
 
 
+@pytest.mark.slow
 def test_the_core_reads_checks_matches_and_predicts(absent: str, tmp_path: Path) -> None:
     assert {"flask", "pandas"} <= set(absent.split(","))
     database = tmp_path / "bench.sqlite"
@@ -87,6 +88,7 @@ def test_the_core_reads_checks_matches_and_predicts(absent: str, tmp_path: Path)
         assert (result.returncode, bool(result.stdout)) == (0, True), result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "package", "extra"),
     [

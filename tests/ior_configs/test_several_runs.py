@@ -178,6 +178,7 @@ def test_ior_3_3_has_a_list_of_results_for_each_repetition() -> None:
     assert read(json.dumps(document)) == entries
 
 
+@pytest.mark.slow
 def test_the_lines_of_an_output_are_not_held_in_memory() -> None:
     """IOR prints a line for each request with -vvvv; 100,000 of them would take 10 MB."""
     above, row, below = re.split(r"(?m)^(write  .*\n)", FPP, maxsplit=1)

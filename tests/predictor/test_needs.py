@@ -217,6 +217,7 @@ def test_the_logs_of_a_runs_processes_are_planned_as_one_job(site: Path) -> None
     assert {row["configuration"].partition(" ior ")[0] for row in rows} == {"mpiexec -n 4"}
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_measured_well_enough_is_not_planned_again(site: Path) -> None:
     unmeasured = configurations(plan(site, "--from-logs", str(LOGS), "--format", "json"))
     assert {row["known"] for row in unmeasured} == {"unknown"}
@@ -264,6 +265,7 @@ def test_a_campaign_is_shown_as_it_would_run(site: Path) -> None:
     assert "runs: 90," in shown.stdout
 
 
+@pytest.mark.slow
 def test_a_configuration_that_cannot_run_is_listed_with_the_reason(site: Path) -> None:
     shown = plan(site, "rr9366")
     assert shown.stdout.strip() == "testbed can run none of the configurations with ior"

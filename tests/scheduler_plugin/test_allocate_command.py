@@ -135,6 +135,7 @@ def test_answers_of_ours_are_curves(curve: dict[str, Any]) -> None:
     assert divided([JOBS[0] | {"curve": curve}, JOBS[1]]) == divided(JOBS[:2])
 
 
+@pytest.mark.slow
 def test_the_output_of_ioncast_predict_is_a_curve(tmp_path: Path) -> None:
     place = ("--system", "testbed", "--nodes", "8", "--db", str(tmp_path / "bench.sqlite"))
     benchmarks, log = (

@@ -270,6 +270,7 @@ with (
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whom", ["slurm", "service"])
 def test_a_signal_ends_a_request_at_once(whom: str) -> None:
     with _server(_hang) as url:

@@ -141,6 +141,7 @@ def test_runs_come_in_the_order_of_their_first_logs(tmp_path: Path) -> None:
     assert list(dict.fromkeys(names)) == [f"{a[1]} and 1 more log", f"{b[0]} and 1 more log"]
 
 
+@pytest.mark.slow
 def test_many_runs_are_joined_on_all_cores(tmp_path: Path) -> None:
     for job in range(2 * FEW):
         steps(tmp_path, (0, 10), (1, 9), job=job)

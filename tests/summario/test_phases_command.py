@@ -68,6 +68,7 @@ def phases_of(folder: Path) -> list[Phase]:
     ]
 
 
+@pytest.mark.slow
 def test_many_logs_give_the_same_as_one_after_the_other(many: Path) -> None:
     phases = phases_of(many)
     expected = {"csv": tables.to_csv, "json": tables.to_json, "table": tables.to_text}
@@ -77,6 +78,7 @@ def test_many_logs_give_the_same_as_one_after_the_other(many: Path) -> None:
         assert done.stdout == text(phases) + "\n" * (output_format != "csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output_format", ["csv", "json", "table"])
 def test_errors_among_many_logs_have_a_line_each_and_the_others_are_printed(
     many: Path, tmp_path: Path, output_format: str
@@ -100,6 +102,7 @@ def test_without_a_usable_log_the_formats_for_programs_are_empty(tmp_path: Path)
         assert (done.returncode, done.stdout) == (2, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "said"),
     [
@@ -132,6 +135,7 @@ def test_a_log_that_kills_its_process_has_a_line_and_the_others_are_printed(
     assert logs == expected - {"000", "040"}
 
 
+@pytest.mark.slow
 def test_a_log_that_needs_too_much_memory_has_a_line_of_its_own(many: Path) -> None:
     before = """
     import summario.phases.many as many
@@ -201,6 +205,7 @@ def on_a_terminal(*args: str | Path, shows_output: bool = False) -> tuple[int, b
     return started.returncode, shown
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_the_progress_and_errors_on_lines_of_their_own(
     many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +218,7 @@ def test_a_terminal_shows_the_progress_and_errors_on_lines_of_their_own(
     assert f"\r\x1b[Kioncast: {gone}: No such file".encode() in shown
 
 
+@pytest.mark.slow
 def test_rows_on_a_terminal_are_not_mixed_with_the_progress(
     many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +234,7 @@ def test_rows_on_a_terminal_are_not_mixed_with_the_progress(
 # Sources
 
 
+@pytest.mark.slow
 def test_a_log_comes_from_standard_input_or_from_gzip(tmp_path: Path) -> None:
     log = FIXTURES / "multiphase.darshan"
     packed = tmp_path / "multiphase.darshan.gz"
@@ -244,6 +251,7 @@ def test_a_log_comes_from_standard_input_or_from_gzip(tmp_path: Path) -> None:
         assert json.loads(done.stdout) == [{**record, "log": name} for record in expected]
 
 
+@pytest.mark.slow
 def test_the_other_commands_that_read_a_log_accept_the_same(tmp_path: Path) -> None:
     log = FIXTURES / "multiphase.darshan"
     packed = tmp_path / "multiphase.darshan.gz"
@@ -258,6 +266,7 @@ def test_the_other_commands_that_read_a_log_accept_the_same(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2Jx", "c\udcff", "-v"])
 @pytest.mark.parametrize("output_format", ["table", "csv", "json"])
 def test_strange_names_keep_lines_whole_and_terminals_as_they_are(

@@ -198,6 +198,7 @@ def test_only_placeholders_are_filled(template: str, filled: str) -> None:
     assert fill(template, **NUMBERS) == filled
 
 
+@pytest.mark.slow
 @given(st.text().filter(lambda text: "{" not in text))
 def test_a_text_without_braces_stays_as_it_is(text: str) -> None:
     assert fill(text, **NUMBERS) == text

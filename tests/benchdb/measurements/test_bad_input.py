@@ -124,6 +124,7 @@ def filled(database: Engine) -> Engine:
     return database
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_file_is_one_line_and_no_change(filled: Engine, tmp_path: Path, kind: str) -> None:
     content, told = BAD[kind]

@@ -175,6 +175,7 @@ def exported(request: pytest.FixtureRequest, filled: str, tmp_path: Path) -> Pat
     return path
 
 
+@pytest.mark.slow
 def test_an_export_gives_the_same_database_elsewhere(
     filled: str, exported: Path, other_location: str
 ) -> None:
@@ -532,6 +533,7 @@ def test_only_missing_imports_are_restored(small: Small, tmp_path: Path) -> None
     assert rows_of(output("export", db=location)) == [*rows, new]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

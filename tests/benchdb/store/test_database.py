@@ -353,6 +353,7 @@ def test_foreign_keys_are_enforced(database: Engine) -> None:
         connection.exec_driver_sql(insert)
 
 
+@pytest.mark.slow
 def test_several_processes_may_create_the_database_at_once(location: str) -> None:
     script = (
         f"from benchdb.store.database import open_database; open_database({location!r}).dispose()"

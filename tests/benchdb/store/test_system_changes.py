@@ -230,6 +230,7 @@ def test_a_change_without_newer_measurements_says_that_predictions_have_no_basis
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [

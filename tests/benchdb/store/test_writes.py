@@ -64,6 +64,7 @@ def test_without_a_syslog_nothing_fails(tmp_path: Path, monkeypatch: pytest.Monk
     tell_syslog("run", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_the_commands_of_admins_tell_who_ran_them(
     database: Engine, location: str, tmp_path: Path, syslog: socket.socket

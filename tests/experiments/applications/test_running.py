@@ -69,6 +69,7 @@ _NO_MPI = _mpi_in_python()
 needs_mpi = pytest.mark.skipif(_NO_MPI is not None, reason=_NO_MPI or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("application", "kinds"),
     [

@@ -68,6 +68,7 @@ def tables(page: str) -> dict[tuple[str, str], list[list[str]]]:
     return parser.rows
 
 
+@pytest.mark.slow
 def test_the_page_is_one_file_with_its_title(page: str) -> None:
     assert "<h1>Measured &lt;here&gt;</h1>" in page
     assert "<script src" not in page

@@ -26,6 +26,7 @@ from ioncast.service.web.app import create_app
 from ioncast.service.web.results import advised
 from ioncast.service.web.sandbox.child import Children
 from tests.support.command import run_ioncast
+from tests.support.made_once import made_once
 from tests.support.postgresql import Server
 
 LOGS = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
@@ -129,9 +130,8 @@ def authorised(settings: Settings, keep: Callable[[], None]) -> Callable[[str], 
 @pytest.fixture(scope="session")
 def demo_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the demonstration's data, to be copied."""
-    path = tmp_path_factory.mktemp("demo") / "demo.sqlite"
-    fill(str(path))
-    return path
+    folder = made_once(tmp_path_factory, "demo", lambda new: fill(str(new / "demo.sqlite")))
+    return folder / "demo.sqlite"
 
 
 @pytest.fixture(scope="session")
@@ -145,10 +145,12 @@ def demo_on_postgresql(postgresql: Server) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def site_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of `ioncast ingest` with logs of one system in two months."""
-    path = tmp_path_factory.mktemp("store")
-    done = run_ioncast("ingest", LOGS, "--system", "here", "--store", path)
-    assert done.returncode == 0, done.stderr
-    return path
+
+    def make(new: Path) -> None:
+        done = run_ioncast("ingest", LOGS, "--system", "here", "--store", new)
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "site_store", make)
 
 
 @pytest.fixture

@@ -87,6 +87,7 @@ def test_joined_requests_are_busy_times_to_the_resolution(
             assert any(abs(start + seconds - high) <= slack for _, start, seconds, _ in theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 64])
 def test_many_requests_give_few_spans(ranks: int) -> None:
     """Each rank writes for half of each millisecond."""

@@ -116,6 +116,7 @@ def test_a_cause_names_its_small_requests_and_its_stragglers(shared_data: Path) 
         assert mask.tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 def test_pauses_between_bursts_stay_visible_where_many_ranks_share_a_screen() -> None:
     """128 ranks write in ten bursts of a second, with requests of a millisecond."""
     bursts = [

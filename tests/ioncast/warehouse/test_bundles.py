@@ -36,6 +36,7 @@ def assert_bundle_is_made_of(logs: Sequence[Path], of_each: Sequence[Tables]) ->
         assert written(table) == written(expected), name
 
 
+@pytest.mark.slow
 def test_logs_of_all_versions_have_the_rows_of_each_alone() -> None:
     logs = sorted(FIXTURES.rglob("*.darshan*"))
     of_each = list(map(alone, logs))

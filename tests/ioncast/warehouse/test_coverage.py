@@ -77,6 +77,7 @@ def test_jobs_without_io_have_no_shares() -> None:
     assert {row["bytes_share"] for row in found.predicted} == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [FIXTURES / "ior", LOGS])
 def test_phases_of_tables_are_those_of_the_logs(folder: Path) -> None:
     query = query_of("phases")
@@ -99,6 +100,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_the_survey_tells_the_predicted_share_and_the_largest_patterns(database: Path) -> None:
     options = ("--system", "testbed", "--db", database)
     done = run_ioncast("survey", LOGS, *options, "--format", "json")
@@ -117,6 +119,7 @@ def test_the_survey_tells_the_predicted_share_and_the_largest_patterns(database:
         assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.slow
 def test_the_campaign_is_that_of_campaign_plan(database: Path, tmp_path: Path) -> None:
     platform, needed, planned = (tmp_path / name for name in ("p.toml", "n.toml", "c.toml"))
     platform.write_text(PLATFORM)

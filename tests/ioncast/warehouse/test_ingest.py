@@ -58,6 +58,7 @@ def store(tmp_path: Path) -> Path:
     return open_store(str(tmp_path / "store"))
 
 
+@pytest.mark.slow
 def test_a_log_that_kills_its_reader_is_failed_and_the_others_are_not(
     logs: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_log_that_kills_its_reader_is_failed_and_the_others_are_not(
     assert new_logs(named(logs), options, retry=False) == []
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced(
     logs: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_workers_that_are_always_killed_together_are_an_error(
         ingested(named(logs), store)
 
 
+@pytest.mark.slow
 def test_a_log_that_needs_more_memory_than_allowed_is_failed(
     logs: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +136,7 @@ def test_a_log_that_needs_more_memory_than_allowed_is_failed(
     assert (failed["path"], failed["reason"]) == (large, "the memory is not enough to read it")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_an_ingest_killed_around_the_renaming_of_a_bundle_goes_on(
     logs: Path, store: Path, moment: str
@@ -155,6 +159,7 @@ Path.rename = rename
     assert stored(store) == in_memory(*logs.iterdir())
 
 
+@pytest.mark.slow
 def test_two_ingests_at_once_of_overlapping_folders_store_each_log_once(
     tmp_path: Path, store: Path
 ) -> None:

@@ -173,6 +173,7 @@ def answers(tables: dict[str, pa.Table], name: str, **given: str) -> list[dict[s
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "jobs"),
     [

@@ -62,6 +62,7 @@ def folder_of(folder: Path, *logs: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_store_has_the_rows_of_its_logs_and_the_same_folder_twice_changes_nothing(
     tmp_path: Path,
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_damaged_tar_file_and_members_that_are_no_logs_are_told(tmp_path: Path
     assert stored(store) == found
 
 
+@pytest.mark.slow
 def test_a_copy_counts_once_also_with_a_later_ingest(tmp_path: Path) -> None:
     logs, store = folder_of(tmp_path / "logs", *LOGS[:3]), tmp_path / "store"
     shutil.copy(LOGS[0], logs / "copy.darshan")
@@ -133,6 +135,7 @@ def test_a_copy_counts_once_also_with_a_later_ingest(tmp_path: Path) -> None:
     assert len(found["files"]) == len(in_memory(*LOGS[:4])["files"])
 
 
+@pytest.mark.slow
 def test_unreadable_files_count_once_each_until_they_are_tried_again(tmp_path: Path) -> None:
     logs, store = folder_of(tmp_path / "logs"), tmp_path / "store"
     for name in ("a", "b"):
@@ -151,6 +154,7 @@ def test_unreadable_files_count_once_each_until_they_are_tried_again(tmp_path: P
     assert len(stored(store)["failed"]) == 2
 
 
+@pytest.mark.slow
 def test_requests_that_are_asked_for_later_come_into_the_store(tmp_path: Path) -> None:
     logs, store = tmp_path / "logs", tmp_path / "store"
     logs.mkdir()
@@ -167,6 +171,7 @@ def test_requests_that_are_asked_for_later_come_into_the_store(tmp_path: Path) -
     assert stored(store) == found
 
 
+@pytest.mark.slow
 def test_a_newer_extractor_reads_all_logs_again_and_an_older_one_rejects_its_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +204,7 @@ def test_tables_and_columns_that_a_bundle_lacks_are_empty_and_null(tmp_path: Pat
     assert [row["capped"] for row in found["jobs"]] == [None, None]
 
 
+@pytest.mark.slow
 def test_logs_of_a_month_or_of_a_user_are_removed_from_all_bundles(tmp_path: Path) -> None:
     store = tmp_path / "store"
     for logs in (LOGS[:4], LOGS[2:]):
@@ -219,6 +225,7 @@ def test_logs_of_a_month_or_of_a_user_are_removed_from_all_bundles(tmp_path: Pat
     assert not list(store.iterdir())
 
 
+@pytest.mark.slow
 def test_info_counts_logs_users_failures_and_copies(tmp_path: Path) -> None:
     logs, store = folder_of(tmp_path / "logs", *LOGS), tmp_path / "store"
     shutil.copy(LOGS[0], logs / "copy.darshan")
@@ -258,6 +265,7 @@ def test_bundles_have_at_most_2000_logs_and_256_mib_and_the_largest_comes_first(
     assert {len(bundle) for bundle in divided(small[:1_000], workers=4)} == {500}
 
 
+@pytest.mark.slow
 def test_a_query_of_a_store_reads_no_other_file_and_writes_none(tmp_path: Path) -> None:
     store = tmp_path / "store"
     ingested(store, LOGS[0])
@@ -285,6 +293,7 @@ def test_answers_are_written_as_parquet(tmp_path: Path) -> None:
     assert sum(table["jobs"].to_pylist()) == jobs["jobs"] == len(LOGS)
 
 
+@pytest.mark.slow
 def test_a_dry_run_writes_nothing_and_says_time_and_disk(tmp_path: Path) -> None:
     store = tmp_path / "store"
     numbers = ingested(store, *LOGS, "--dry-run")

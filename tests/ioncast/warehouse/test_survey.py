@@ -223,6 +223,7 @@ def test_unusable_logs_have_reasons(planted: Path, tmp_path: Path) -> None:
     assert (reasons["partial"], reasons["no I/O"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_months_select_jobs(planted: Path) -> None:
     assert asked(planted, "--month", "2026-02")["totals"][0]["logs"] == 3
     assert asked(planted, "--month", "2026-01-2026-02")["totals"][0]["logs"] == 5
@@ -271,6 +272,7 @@ def test_an_error_is_one_line(tmp_path: Path, words: tuple[str, ...], said: str)
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_csv_and_tables_have_the_values_of_json(planted: Path, found: Mapping[str, Any]) -> None:
     done = run_ioncast("survey", planted, "--system", "mysite", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))

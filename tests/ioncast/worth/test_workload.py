@@ -105,6 +105,7 @@ def test_a_synthetic_queue_has_the_load_that_was_asked_for() -> None:
     assert work / (128 * jobs[-1].submit_s) == pytest.approx(0.7, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_synthetic_queue_has_exponential_times_and_equally_likely_sizes() -> None:
     jobs = poisson_queue(100_000, load=0.7, machine_nodes=128, seed=1)
     for times in (np.diff([job.submit_s for job in jobs]), np.array([job.run_s for job in jobs])):

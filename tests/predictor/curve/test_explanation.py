@@ -136,6 +136,7 @@ def test_a_phase_that_is_mostly_metadata_is_not_said_to_be_measured(
     assert told.endswith("which has its sizes but not its metadata calls.")
 
 
+@pytest.mark.slow
 def test_a_size_beyond_the_measurements_is_named_with_its_distance(
     a_phase: MakePhase, synthetic: Any, fitted: Model
 ) -> None:
@@ -310,6 +311,7 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     return location
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", sorted((TESTBED / "logs").glob("*.darshan")), ids=lambda p: p.stem)
 def test_the_command_explains_in_few_sentences_as_text_and_as_json(testbed: str, log: Path) -> None:
     args = ["predict", str(log), "--system", "testbed", "--nodes", "8", "--db", testbed]

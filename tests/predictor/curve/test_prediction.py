@@ -495,6 +495,7 @@ def measured_means(path: Path, application: str) -> dict[int, float]:
     return {n: statistics.fmean(values) for n, values in cells.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("log", "application", "most_regret"),
     [

@@ -109,6 +109,7 @@ def test_the_prediction_of_an_uneven_phase_is_its_limit() -> None:
     assert phase.time_s[0] == pytest.approx(2, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "applications").is_dir(), reason="only the repository has it")
 def test_the_trace_halves_the_error_of_the_irregular_application() -> None:
     """Counters alone were 26.7 % off with direct access, and 11.5 % in the mean."""

@@ -26,6 +26,7 @@ def name_of(value: object) -> str:
 
 
 # scikit-learn's `parametrize_with_checks` passes a generator, but pytest needs a list.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "check"), list(estimator_checks_generator(CHEAP)), ids=name_of
 )

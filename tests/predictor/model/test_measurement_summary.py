@@ -199,6 +199,7 @@ def large(large_location: Path) -> Path:
     return large_location
 
 
+@pytest.mark.slow
 def test_the_nearest_configurations_of_a_large_system_are_predicted_from(large: Path) -> None:
     wanted = [replace(config, tasks=16, nodes=4) for config in MANY[::17]]
     with reading(large) as connection:

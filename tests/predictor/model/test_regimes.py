@@ -58,6 +58,7 @@ def test_two_sizes_cannot_tell_a_jump_from_a_slope() -> None:
     assert found_on(1.0, begins_kib=128, sizes_kib=(64, 512)) is None
 
 
+@pytest.mark.slow
 def test_the_testbed_has_no_clear_jump() -> None:
     """Its benchmarks have few request sizes of each kind, so a jump stays in doubt."""
     curves = tuple(named_curves(read(TESTBED)).values())

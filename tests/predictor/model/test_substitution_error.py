@@ -94,6 +94,7 @@ def errors(prediction: Prediction, config: IorConfig) -> Mapping[int, float]:
     }
 
 
+@pytest.mark.slow
 def test_the_cost_of_an_fsync_is_learned_by_the_size_of_requests(a_phase: MakePhase) -> None:
     wanted = config_of(64 * KIB, "none")
     found = predicted(both_ways(), phase_with(a_phase, 64 * KIB))

@@ -120,6 +120,7 @@ def test_the_doubt_about_a_size_does_not_begin_at_once() -> None:
     assert widened((0.05, 0.1), gap, ~beyond) == pytest.approx([0, 0.0125, 0.05, 0.05])
 
 
+@pytest.mark.slow
 def test_a_jump_counts_for_request_sizes_that_were_not_measured(
     jumping: SystemModel, synthetic: Any
 ) -> None:

@@ -52,6 +52,7 @@ def as_json(location: str) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.slow
 def test_a_low_fidelity_widens_the_interval_and_is_shown(filled: str) -> None:
     before = as_json(filled)
     assert {phase["match"]["fidelity"] for phase in before["phases"]} == {None}

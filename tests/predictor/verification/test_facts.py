@@ -77,6 +77,7 @@ def test_reads_below_collective_writes_are_seen(shared_data: Path) -> None:
     assert found.below > 2 * 3.2e9 / (256 << 20) * 0.95
 
 
+@pytest.mark.slow
 def test_every_log_has_facts(shared_data: Path) -> None:
     for log in sorted((shared_data / "runs/logs").glob("*.darshan")):
         run = run_of([read_log(log)])

@@ -160,6 +160,7 @@ def test_a_begin_time_and_licences_change_in_one_request(version: str) -> None:
     assert body == {"licenses": "ionode:2", "begin_time": begin_time}
 
 
+@pytest.mark.slow
 def test_each_of_many_changes_is_made_and_noted_once(slurmrestd: Slurmrestd) -> None:
     noted: list[int] = []
     with served(slurmrestd) as address:

@@ -49,6 +49,7 @@ def assert_alike_together(runs: Sequence[Run]) -> None:
     assert sorted(places) == list(range(len(runs)))
 
 
+@pytest.mark.slow
 def test_logs_of_all_versions_together_have_the_phases_of_each() -> None:
     runs = readable(sorted(FIXTURES.rglob("*.darshan")))
     assert len(runs) > 50

@@ -88,6 +88,7 @@ def test_processes_without_records_write_empty_streams(compress: Callable[[bytes
         assert inflate_together(region, method, 99).tobytes() == b"".join(contents)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("either_zlib")
 def test_a_small_file_cannot_take_gigabytes(tmp_path: Path) -> None:
     path = log_of(tmp_path, bytes(300 << 20))
@@ -115,6 +116,7 @@ def test_names_without_an_end_are_found_in_one_pass(tmp_path: Path) -> None:
         read_log(path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("either_zlib")
 def test_a_name_of_zeros_needs_no_more_memory_than_others(tmp_path: Path) -> None:
     """Format 3.00 has the length of each name."""

@@ -222,6 +222,7 @@ def test_damaged_gzip_is_an_error_of_one_line(tmp_path: Path, content: bytes, me
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb_is_not_inflated_into_memory(tmp_path: Path) -> None:
     zeros = packed(tmp_path / "zeros.gz", gzip.compress(bytes(64 << 20)))
     log = packed(tmp_path / "log.gz", gzip.compress(CONTENT + bytes(64 << 20)))

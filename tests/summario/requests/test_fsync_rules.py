@@ -163,6 +163,7 @@ def test_all_versions_of_the_posix_module_count_fsync(version: int, tmp_path: Pa
         assert phase.fsync == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     calls=st.lists(st.sampled_from([0, 1, 2, 50, 100]), min_size=NPROCS, max_size=NPROCS),

@@ -292,6 +292,7 @@ def test_impossible_strides_change_nothing(count: int, tmp_path: Path) -> None:
     assert phase_of(tmp_path, above(), calls).order == "contiguous"
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     of_ranks=st.lists(

@@ -63,6 +63,7 @@ def outputs(runs: list[Characterisation]) -> None:
     assert "".join(stream_csv(pairs, 0.05))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(hostile_records(), min_size=1, max_size=6), min_size=1, max_size=3))
 @settings(max_examples=examples(300), deadline=None)
 def test_any_counters_give_tables_or_one_clear_error(logs: list[list[CounterRecord]]) -> None:

@@ -37,6 +37,7 @@ def counted(path: Path, system: str) -> tuple[dict[str, object], int]:
     return asdict(count.summary()), pages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("configurations", [1, 499, 500, 1201])
 def test_pages_count_what_all_at_once_count(tmp_path: Path, configurations: int) -> None:
     """If only some pages have a number of I/O nodes, its cells are missing in the others."""

@@ -74,6 +74,7 @@ def test_runs_of_another_size_teach_as_far_as_their_errors_are_shared(
         assert then[n] / unknown[n] < 0.8
 
 
+@pytest.mark.slow
 def test_runs_of_the_same_i_o_share_a_decision(connection: Connection, testbed: DataSet) -> None:
     """The three logs differ in their times, and one of them has a trace."""
     systems = KnownSystems()

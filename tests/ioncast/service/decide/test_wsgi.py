@@ -74,6 +74,7 @@ BODIES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", [None, "reader", "scheduler"])
 def test_questions_by_get(
     client: FlaskClient,
@@ -89,6 +90,7 @@ def test_questions_by_get(
         assert told(alone.get(PATH, **asked)) == told(client.get(PATH, **asked))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", [None, "reader", "scheduler", "admin"])
 def test_questions_by_post(
     client: FlaskClient,
@@ -103,6 +105,7 @@ def test_questions_by_post(
         assert told(answer) == told(client.post(PATH, headers=headers, **sent))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", ["Bearer wrong", "bearer", "Basic eDp5", "Bearer \xff", ""])
 def test_a_token_that_is_not_valid(
     client: FlaskClient, alone: Client, filled: None, header: str

@@ -140,6 +140,7 @@ def test_an_old_shift_is_not_proposed_again() -> None:
     assert common_shifts(history(5, seed=10, shifted=range(5), on=10, days=60)) == []
 
 
+@pytest.mark.slow
 def test_noise_is_never_proposed() -> None:
     """Two years with few programs, and two months with many; the predictions are right."""
     for programs, times in ((3, 6), (4, 6), (30, 1)):

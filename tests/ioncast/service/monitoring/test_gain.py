@@ -114,6 +114,7 @@ def test_a_site_without_a_default_leaves_jobs_direct_access() -> None:
     assert gains(rows, lambda _: None) == gains(rows, direct)
 
 
+@pytest.mark.slow
 def test_four_fifths_of_the_intervals_hold_the_gain_of_all_applications() -> None:
     """Applications gain 20 % on average, a tenth more or less; single runs scatter by 15 %."""
     numbers = random.Random(7)

@@ -43,6 +43,7 @@ def test_the_packaged_data_are_those_of_the_experiments() -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_benchmark_is_in_the_database(filled: Connection) -> None:
     assert count(filled) == len(rows_of("benchmarks.csv"))
 

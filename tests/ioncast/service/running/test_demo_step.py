@@ -46,6 +46,7 @@ def readiness(client: FlaskClient) -> tuple[int, bool, str | None]:
     return answer.status_code, answer.json["ready"], answer.json["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("importing")
 def test_until_the_data_are_imported_answers_pages_and_readiness_say_so(
     client: FlaskClient, keep: Callable[[], None]
@@ -65,6 +66,7 @@ def test_until_the_data_are_imported_answers_pages_and_readiness_say_so(
         assert "Not ready" not in page(client, path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("importing")
 def test_an_import_that_was_interrupted_is_completed(
     settings: Settings,

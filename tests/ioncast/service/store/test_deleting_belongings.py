@@ -137,6 +137,7 @@ def test_a_run_that_is_not_stored_is_unknown(database: Engine, key: int) -> None
         belongings_of_run(connection, key)
 
 
+@pytest.mark.slow
 def test_after_a_deletion_that_was_interrupted_another_one_finds_the_rest(
     database: Engine,
 ) -> None:

@@ -199,6 +199,7 @@ def test_the_command_revokes_a_token_once(ioncast: Ioncast) -> None:
     assert instant(row["revoked_at"]) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "says"),
     [

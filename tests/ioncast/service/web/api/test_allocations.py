@@ -107,6 +107,7 @@ def test_a_decision_without_knowledge_has_no_curve(
     assert fixed.status_code == 200, fixed.text
 
 
+@pytest.mark.slow
 def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"database": "/nowhere/bench.sqlite"}))
     try:

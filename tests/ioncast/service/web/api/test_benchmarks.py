@@ -109,6 +109,7 @@ def test_a_file_that_contradicts_an_earlier_import_needs_replace(
     assert len(found) == 440
 
 
+@pytest.mark.slow
 def test_measurements_are_those_of_the_file(testbed: TestResponse, client: FlaskClient) -> None:
     expected: dict[tuple[str, int], list[float]] = defaultdict(list)
     with TESTBED.open(encoding="utf-8") as file:
@@ -242,6 +243,7 @@ def test_an_unusable_value_is_named(post: Post, change: dict[str, object], said:
     assert answer(post("/v1/measurements", json=request), 422)["detail"].startswith(f"{said}: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -66,6 +66,7 @@ def test_the_decision_for_a_known_application_follows_its_runs(
     assert 0.8 < found["confidence"] <= 1
 
 
+@pytest.mark.slow
 def test_the_page_of_the_application_begins_with_the_same_decision(
     client: FlaskClient, filled: None
 ) -> None:
@@ -80,6 +81,7 @@ def test_the_page_of_the_application_begins_with_the_same_decision(
     assert "From this run and benchmarks alone" in rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("available", "io_nodes"), [(100, 8), (8, 8), (7, 4), (1, 0), (0, 0)])
 def test_a_decision_is_at_most_what_is_available(
     client: FlaskClient, filled: None, available: int, io_nodes: int
@@ -87,6 +89,7 @@ def test_a_decision_is_at_most_what_is_available(
     assert ask(client, **HACC, available=available)["io_nodes"] == io_nodes
 
 
+@pytest.mark.slow
 def test_only_jobs_that_will_get_the_number_try_another_one(
     settings: Settings,
     service: Service,
@@ -244,6 +247,7 @@ class TestScripts:
         assert set(found) == FIELDS
         return found
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "launch",
         [
@@ -266,6 +270,7 @@ class TestScripts:
         )
         assert (found["io_nodes"], found["source"]) == (8, "history")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "before", ["#SBATCH -n 16\n", "./prepare\n", "python3 hacc_io_write_posix_fpp\n"]
     )

@@ -30,6 +30,7 @@ def ask(client: FlaskClient, filled: None) -> Callable[..., dict[str, Any]]:
     return ask
 
 
+@pytest.mark.slow
 def test_a_job_has_its_decision_its_reason_and_its_outcome(
     ask: Callable[..., dict[str, Any]], client: FlaskClient
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_job_has_its_decision_its_reason_and_its_outcome(
     assert "-L ionode:0" in found["another_number"]
 
 
+@pytest.mark.slow
 def test_a_job_on_another_system_is_unknown(ask: Callable[..., dict[str, Any]]) -> None:
     problem = ask(JOB, 404, system="elsewhere")
     assert problem["detail"].startswith(f"nothing is known about job '{JOB}'; a job is known")
@@ -100,6 +102,7 @@ def test_an_implausible_bandwidth_is_told(
     assert [each["bandwidth_mib_s"] for each in page if each["implausible"]] == [584_253.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "job_id",
     ["0", "x" * 3000, "a/b", "../../etc/passwd", "' OR 1=1", "<b>", "\0", "%", "ioncast:x"],

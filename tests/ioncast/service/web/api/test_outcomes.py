@@ -186,6 +186,7 @@ def test_with_its_log_the_run_joins_the_history(
     assert joined["pattern"] == "write POSIX contiguous unique"
 
 
+@pytest.mark.slow
 def test_the_same_log_changes_nothing_and_a_contradicting_log_stores_nothing(
     report: Report, client: FlaskClient
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_resumed_system_gets_its_decisions_again(
     assert before | {"decision_id": ""} == after | {"decision_id": ""}
 
 
+@pytest.mark.slow
 def test_pages_readiness_and_metrics_show_the_pause(
     client: FlaskClient, change: Callable[..., None]
 ) -> None:

@@ -28,6 +28,7 @@ def told(answer: TestResponse) -> tuple[int, dict[str, str], str]:
     return answer.status_code, headers, answer.text.replace(number, "ID")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accepted", ["application/json", "text/plain"])
 @pytest.mark.parametrize(
     "question",

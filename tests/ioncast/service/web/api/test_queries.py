@@ -58,6 +58,7 @@ def problem(client: FlaskClient, path: str, status: int) -> str:
     return str(answer.get_json()["detail"])
 
 
+@pytest.mark.slow
 def test_all_queries_are_listed_with_their_parameters(client: FlaskClient) -> None:
     items = {each["name"]: each for each in client.get("/v1/queries").get_json()["items"]}
     assert list(items) == sorted(items)
@@ -79,6 +80,7 @@ def test_all_queries_are_listed_with_their_parameters(client: FlaskClient) -> No
     assert (month["kind"], month["is_range"], month["usual"]) == ("month", True, "-")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -243,6 +245,7 @@ class TestWithoutAStore:
         said = problem(client, "totals", 404)
         assert said.startswith("this service has no store; `ioncast ingest` makes one")
 
+    @pytest.mark.slow
     def test_the_service_does_without_the_libraries(self) -> None:
         program = (
             "import sys; sys.modules['duckdb'] = sys.modules['pyarrow'] = None\n"

@@ -196,6 +196,7 @@ def test_logs_of_all_kinds_are_stored(send: Send) -> None:
         assert found["executable"] == read_log(log).job.executable.split()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value"),
     [

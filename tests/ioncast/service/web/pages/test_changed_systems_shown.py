@@ -25,6 +25,7 @@ def shown(client: FlaskClient, place: str) -> str:
     return " ".join(answer.text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("filled")
 def test_pages_mark_what_no_longer_counts(client: FlaskClient, settings: Settings) -> None:
     places = ("/", "/benchmarks", "/benchmarks/1", "/validation", "/applications/1")

@@ -54,6 +54,7 @@ def words(text: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "options"),
     [
@@ -74,6 +75,7 @@ def test_the_page_has_the_numbers_of_the_command(
     assert f"Users {totals['users']:,} with {totals['programs']:,} program" in text
 
 
+@pytest.mark.slow
 def test_the_form_has_the_systems_and_months_of_the_store_and_the_choice(
     client: FlaskClient,
 ) -> None:
@@ -85,6 +87,7 @@ def test_the_form_has_the_systems_and_months_of_the_store_and_the_choice(
     assert re.findall(r"<option selected>([^<]*)", text) == ["2026-11"]
 
 
+@pytest.mark.slow
 def test_a_second_look_computes_nothing(client: FlaskClient, computed: list[Any]) -> None:
     first = shown(client)
     assert shown(client, "?system=&from=&to=") == first
@@ -93,6 +96,7 @@ def test_a_second_look_computes_nothing(client: FlaskClient, computed: list[Any]
     assert len(computed) == 2
 
 
+@pytest.mark.slow
 def test_only_the_last_surveys_are_kept(
     client: FlaskClient, service: Service, computed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +126,7 @@ def test_a_choice_that_the_store_lacks_is_told_and_computes_nothing(
     assert not computed or status == 422
 
 
+@pytest.mark.slow
 def test_a_survey_that_takes_too_long_is_told(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +143,7 @@ class TestAStoreThatGrows:
         shutil.copytree(site_store, tmp_path / "store")
         return settings.model_copy(update={"store": str(tmp_path / "store")})
 
+    @pytest.mark.slow
     def test_is_surveyed_again(
         self, client: FlaskClient, tmp_path: Path, computed: list[Any]
     ) -> None:
@@ -165,6 +171,7 @@ class TestWithoutAStore:
         assert 'href="/survey"' not in client.get("/docs", headers=BROWSER).text
 
 
+@pytest.mark.slow
 def test_every_page_links_to_the_survey(client: FlaskClient) -> None:
     assert 'href="/survey">Survey</a>' in client.get("/docs", headers=BROWSER).text
     assert 'aria-current="page">Survey</a>' in shown(client)
@@ -176,6 +183,7 @@ class TestWhereReadingIsClosed:
         """Settings of a service that shows pages only after a login."""
         return settings.model_copy(update={"reading": "closed"})
 
+    @pytest.mark.slow
     def test_the_page_needs_a_login(
         self, client: FlaskClient, authorised: Callable[[str], dict[str, Any]]
     ) -> None:
