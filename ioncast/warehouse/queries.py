@@ -17,9 +17,10 @@ from ioncast_base.wording import alike_first, listed
 _FOLDER = Path(__file__).parent / "queries"
 _TITLE = re.compile(r"-- title: (.+)")
 _PARAMETER = re.compile(
-    r"-- (?P<name>[a-z_]+): (?P<kind>[a-z]+(?:\|[a-z]+)*)(?P<range> range)?"
+    r"-- (?P<name>[a-z_]+): (?P<kind>[A-Za-z]+(?:\|[A-Za-z]+)*)(?P<range> range)?"
     r"(?: = (?P<usual>[^;]+))?; (?P<meaning>.+)"
 )
+_PART = re.compile(r"-- part: ([a-z]+)")
 # Texts, names and comments of SQL, and casts, in which a colon begins no parameter.
 _USED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|::|:([a-z_]+)")
 # Stands for no value: such a parameter, or both ends of a range, are null.
@@ -80,12 +81,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Query:
-    """A query; `parameters` are those that its file describes."""
+    """A query; `parameters` are those that its file and its parts describe.
+
+    `parts` names the files of the folder `parts` whose tables the text uses.
+    """
 
     name: str
     title: str
     text: str
     parameters: tuple[Parameter, ...]
+    parts: tuple[str, ...] = ()
 
     def values(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Complete the values that somebody gave, by name.
@@ -161,8 +166,13 @@ def _read(path: Path) -> Query:
     title = _TITLE.fullmatch(first)
     if title is None:
         raise _undescribed(path, first, "-- title: A sentence")
-    parameters = []
+    parameters: list[Parameter] = []
+    parts = []
     for line in others:
+        if part := _PART.fullmatch(line):
+            parts.append(_read(_FOLDER / "parts" / f"{part[1]}.sql"))
+            parameters += parts[-1].parameters
+            continue
         found = _PARAMETER.fullmatch(line)
         if found is None:
             raise _undescribed(path, line, "-- limit: integer = 20; the most rows")
@@ -170,7 +180,10 @@ def _read(path: Path) -> Query:
         parameters.append(
             Parameter(found["name"], found["kind"], is_range, found["usual"], found["meaning"])
         )
-    return Query(path.stem, title[1], text, tuple(parameters))
+    if parts:
+        text = "with " + ",".join(part.text for part in parts) + text
+    names = tuple(part.name for part in parts)
+    return Query(path.stem, title[1], text, tuple(parameters), names)
 
 
 def _undescribed(path: Path, line: str, example: str) -> InputError:
