@@ -32,12 +32,15 @@ def asked_data(
     store: Path | None,
     master: str | None,
     system: str | None = None,
+    *,
     queries: Sequence[Query] = (),
+    findings: bool = True,
 ) -> Iterator[AskedData]:
     """Open a store, with DuckDB or with Spark, or else read logs, of a system if it is given.
 
     Each log that cannot be read is a line on standard error. If only some `queries` are asked,
-    DuckDB is faster when it knows them.
+    DuckDB is faster when it knows them. Without `findings` the table of this name is empty, and
+    logs are read faster.
     """
     if master is not None and store is None:
         raise InputError("Spark asks a store", where="--spark", remedy="`ioncast ingest` makes one")
@@ -49,7 +52,7 @@ def asked_data(
         raise InputError(what, remedy="pip install 'ioncast[warehouse]'") from error
     with ExitStack() as stack:
         if store is None:
-            tables = unique_tables_of(find_sources(logs), system=system)
+            tables = unique_tables_of(find_sources(logs), system=system, findings=findings)
             failed = tables["failed"].to_pylist()
             for each in failed:
                 complain(f"{visible(str(each['path']))}: {each['reason']}")

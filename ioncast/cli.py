@@ -32,6 +32,10 @@ COMMANDS = {
         "ioncast.timeline_command:timeline",
         "Draw which ranks read and wrote when: MPI-IO above POSIX.",
     ),
+    "layers": (
+        "ioncast.layers_command:layers",
+        "Tell how long MPI-IO calls take in each layer, and at which servers.",
+    ),
     "sql": ("ioncast.sql_command:sql", "Ask about the facts of Darshan logs in SQL."),
     "ingest": (
         "ioncast.ingest_command:ingest",

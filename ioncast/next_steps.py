@@ -16,6 +16,8 @@ NEXT_STEPS: dict[str, str | None] = {
     "check": "`--html FILE` writes a page with all snippets; `ioncast predict LOG --system SYSTEM`"
     " tells how many I/O nodes the application needs",
     "timeline": "`ioncast check LOG` tells which of it is slow, and why",
+    "layers": "`ioncast layers LOG participants` tells which calls are aggregated; `--html FILE`"
+    " draws them",
     "sql": "`ioncast sql --list` lists the queries; `ioncast check LOG` tells why a run is slow",
     "ingest": "`ioncast sql STORE --list` lists what it can be asked",
     "store info": "`ioncast sql STORE --list` lists what it can be asked",

@@ -77,7 +77,7 @@ def sql(
     store = store_at(logs[0]) if len(logs) == 1 else None
     with asked_data(logs, store, master) as data:
         answer = data.ask(query, values)
-    _print(answer, output_format)
+    print_answer(answer, output_format)
     if data.failed:
         sys.exit(2)
 
@@ -116,7 +116,8 @@ def _list(folder: Path | None) -> str:
     return text_table(rows)
 
 
-def _print(answer: pa.Table, output_format: str) -> None:
+def print_answer(answer: pa.Table, output_format: str) -> None:
+    """Print an answer as a table, CSV, JSON or Parquet."""
     if output_format == "parquet":
         import pyarrow.parquet as pq  # noqa: PLC0415
 

@@ -105,7 +105,7 @@ def survey(
         query_of("totals").values({"month": month})
     queries = [*survey_queries(), *([] if location is None else [query_of("phases")])]
     folder = None if store is None else needed_store(store)
-    with asked_data(logs, folder, master, system, queries) as data:
+    with asked_data(logs, folder, master, system, queries=queries) as data:
         ask = by_name(data.ask)
         found = survey_of(ask, system=system, month=month)
         if location is not None and system is not None:

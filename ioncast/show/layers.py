@@ -1,0 +1,233 @@
+"""IOPro's figures of MPI-IO calls, their fragments and servers, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ioncast.warehouse.queries import query_of
+from ioncast_base.pages.figures import (
+    Bars,
+    Figure,
+    Panel,
+    Points,
+    Series,
+    Symbol,
+    Texts,
+    categories,
+    from_zero,
+    kind_colour,
+    numbers,
+    stacked,
+    whole_ticks,
+)
+from ioncast_base.pages.page import drawn, heading, paragraph, write_page
+from ioncast_base.wording import in_digits
+
+if TYPE_CHECKING:
+    from ioncast.warehouse.engine import Ask
+
+Row = Mapping[str, Any]
+Rows = Callable[..., list[Row]]
+# Bars beyond which they are too thin, series beyond which colours repeat, and labels of an axis.
+_MOST_BARS, _MOST_SERIES, _MOST_LABELS = 32, 8, 8
+_SYMBOLS: Sequence[Symbol] = ("circle", "square", "diamond", "triangle", "ring", "cross")
+_LAYERS = {
+    "MPI-IO": ("var(--kind-0)", "mpi_seconds"),
+    "client (POSIX)": ("var(--kind-1)", "client_seconds"),
+    "servers": ("var(--kind-2)", "server_seconds"),
+}
+
+
+def write_layers(path: str | Path, ask: Ask, given: Mapping[str, str], log: str) -> None:
+    """Write the figures that the selected calls of one log have; on an error an older page stays.
+
+    Parameters
+    ----------
+    ask : callable
+        Answers queries on the tables of the log.
+    given : mapping
+        Values of parameters by name, as the command line has them. A query takes those it has.
+    log : str
+        The name of the log, for the title.
+    """
+
+    def rows(name: str, **more: str) -> list[Row]:
+        query = query_of(name)
+        known = {each.name for each in query.parameters} - {"view"}
+        chosen = {key: value for key, value in given.items() if key in known} | more
+        found: list[Row] = ask(query, query.values(chosen)).to_pylist()
+        return found
+
+    parts = [
+        part
+        for title, said, figure in _figures(rows)
+        for part in (heading(title), paragraph(said), drawn(figure, title))
+    ]
+    if not parts:
+        parts = [paragraph("No MPI-IO call is selected.")]
+    write_page(path, title=f"Layers of {log}", parts=parts)
+
+
+def _figures(rows: Rows) -> Iterator[tuple[str, str, Figure]]:
+    """Yield titles, sentences and figures; only those that have data."""
+    exclusive = rows("latency-exclusive")
+    processes = [row for row in exclusive if row["sum_of"] == "process"]
+    if not processes:
+        return
+    shown, cut = _longest(processes, "process", "mpi_seconds", "client_seconds", "server_seconds")
+    said = f"Seconds in each layer without the layers below it.{cut}"
+    names = [f"{row['process']}" for row in shown]
+    yield "Layers of each process", said, _stacks(shown, names, "process")
+    longest = [row for row in rows("latency-max") if row["latency_seconds"] is not None]
+    if longest:
+        # IOPro shows one process; the one that waits longest below MPI-IO tells most.
+        busy = max(processes, key=lambda row: (row["client_seconds"], -row["process"]))["process"]
+        of_busy = {"process": f"{busy}"}
+        yield from _fragments(longest, rows("latency-min"), busy)
+        calls = [row for row in rows("latency-exclusive", **of_busy) if row["sum_of"] == "call"]
+        shown, cut = _longest(calls, "call_number", *(column for _, column in _LAYERS.values()))
+        names = [f"{row['call_number']}" for row in shown]
+        title = f"Calls of process {busy}"
+        yield title, f"Seconds in each layer by call.{cut}", _stacks(shown, names, "call")
+        counted = [row for row in rows("calls", **of_busy) if row["call_number"] is not None]
+        title = f"Requests of process {busy} to servers"
+        yield title, *_by_call(counted, "server", "requests", "requests")
+        speeds = [row for row in rows("throughput", view="server") if row["mb_s"] is not None]
+        if speeds:
+            yield "Throughput of servers", *_by_call(speeds, "server", "mb_s", "MB/s")
+            at = max(speeds, key=lambda row: (row["bytes"], -_number(row["server"])))["server"]
+            of_server = {"server": f"{_number(at)}", "view": "process"}
+            pairs = [row for row in rows("throughput", **of_server) if row["mb_s"] is not None]
+            title = f"Throughput of processes at {_name(at)}"
+            yield title, *_by_call(pairs, "process", "mb_s", "MB/s")
+
+
+def _fragments(
+    longest: Sequence[Row], shortest: Sequence[Row], busy: int
+) -> Iterator[tuple[str, str, Figure]]:
+    """Yield the longest and the shortest fragments, of each process and of one process."""
+    most, least = _of_processes(longest, max), _of_processes(shortest, min)
+    shown, cut = _longest(list(most.values()), "process", "latency_seconds")
+    names = [f"{row['process']}" for row in shown]
+    figure = Figure(
+        [
+            _numbered("longest", shown, names, "process"),
+            _numbered("shortest", [least[row["process"]] for row in shown], names, "process"),
+        ],
+        has_legend=False,
+    )
+    said = f"The numbers on the bars are servers; -1 is not known.{cut}"
+    yield "Longest and shortest fragment of each process", said, figure
+    of_busy = [row for row in longest if row["process"] == busy]
+    shown, cut = _longest(of_busy, "call_number", "latency_seconds")
+    at = {(row["call_number"], row["fragment"]): row for row in shortest if row["process"] == busy}
+    least_shown = [at[row["call_number"], row["fragment"]] for row in shown]
+    names = [f"{row['call_number']}-{row['fragment']}" for row in shown]
+    figure = Figure(
+        [
+            _numbered("at the slowest server", shown, names, "call-fragment"),
+            _numbered("at the fastest server", least_shown, names, "call-fragment"),
+        ],
+        has_legend=False,
+    )
+    yield f"Fragments of process {busy}", f"The numbers on the bars are servers.{cut}", figure
+
+
+def _of_processes(found: Sequence[Row], choose: Callable[..., Row]) -> dict[int, Row]:
+    by_process: dict[int, list[Row]] = {}
+    for row in found:
+        by_process.setdefault(row["process"], []).append(row)
+    return {
+        process: choose(of_process, key=lambda row: row["latency_seconds"])
+        for process, of_process in by_process.items()
+    }
+
+
+def _longest(found: Sequence[Row], order: str, *columns: str) -> tuple[list[Row], str]:
+    """Keep the rows with most seconds in columns, in their order, and say so."""
+
+    def seconds(row: Row) -> float:
+        return sum(row[column] or 0 for column in columns)
+
+    kept = sorted(found, key=seconds, reverse=True)[:_MOST_BARS]
+    cut = f" The {_MOST_BARS} longest of {len(found):,}." if len(kept) < len(found) else ""
+    return sorted(kept, key=lambda row: (row[order], row.get("fragment") or 0)), cut
+
+
+def _stacks(found: Sequence[Row], names: Sequence[str], title: str) -> Figure:
+    """Stack the seconds of layers; a layer whose seconds are not known is left out."""
+    layers = {
+        name: (colour, [max(row[column] or 0, 0) for row in found])
+        for name, (colour, column) in _LAYERS.items()
+        if any(row[column] for row in found)
+    }
+    series = []
+    stacks = stacked(values for _, values in layers.values())
+    for (name, (colour, values)), (starts, ends) in zip(layers.items(), stacks, strict=True):
+        hints = [
+            f"{title} {at}: {in_digits(value)} s, {name}"
+            for at, value in zip(names, values, strict=True)
+        ]
+        series.append(Bars(name, colour, range(len(names)), ends, starts, hints=hints))
+    return Figure([_panel(names, title, "seconds", series)])
+
+
+def _numbered(name: str, found: Sequence[Row], names: Sequence[str], title: str) -> Panel:
+    """Draw fragments with the numbers of their servers."""
+    seconds = [row["latency_seconds"] for row in found]
+    labels = [f"{_number(row['server'])}" for row in found]
+    hints = [
+        f"{title} {at}: {in_digits(row['latency_seconds'])} s, {_name(row['server'])}"
+        for at, row in zip(names, found, strict=True)
+    ]
+    bars = Bars(name, "var(--kind-2)", range(len(found)), seconds, hints=hints)
+    texts = Texts(range(len(found)), seconds, labels, "middle", up=4)
+    return _panel(names, title, f"seconds, {name}", [bars, texts])
+
+
+def _panel(names: Sequence[str], title: str, unit: str, series: Sequence[Series]) -> Panel:
+    across = categories(names, title)
+    step = -(-len(names) // _MOST_LABELS)
+    ticks = {place: text for place, text in across.ticks.items() if place % step == 0}
+    across = replace(across, ticks=ticks)
+    bars = [each for each in series if isinstance(each, Bars)]
+    return Panel(across, from_zero(bars, unit, room=1.15), series, 200)
+
+
+def _by_call(found: Sequence[Row], of: str, column: str, unit: str) -> tuple[str, Figure]:
+    """Draw a number by call, with a series for each server or process with most of it."""
+    sums: dict[int, float] = {}
+    for row in found:
+        sums[_number(row[of])] = sums.get(_number(row[of]), 0) + row[column]
+    kept = sorted(sorted(sums, key=lambda each: -sums[each])[:_MOST_SERIES])
+    series = []
+    for place, each in enumerate(kept):
+        of_each = [row for row in found if _number(row[of]) == each]
+        calls = [_number(row["call_number"]) for row in of_each]
+        values = [row[column] for row in of_each]
+        name = f"{of} {each}"
+        hints = [
+            f"{name}, call {call}: {in_digits(value)} {unit}"
+            for call, value in zip(calls, values, strict=True)
+        ]
+        symbol = _SYMBOLS[place % len(_SYMBOLS)]
+        series.append(Points(name, kind_colour(place), calls, values, symbol, hints=hints))
+    calls = [_number(row["call_number"]) for row in found]
+    low, high = min(calls, default=0) - 0.5, max(calls, default=0) + 0.5
+    across = whole_ticks(numbers(low, high, "call"))
+    said = "Each call of a process has a number, from 0."
+    if len(kept) < len(sums):
+        said += f" Those {len(kept)} of {len(sums):,} with most in all."
+    return said, Figure([Panel(across, from_zero(series, unit, room=1.15), series, 220)])
+
+
+def _number(value: int | None) -> int:
+    """IOPro's number: -1 is not known."""
+    return -1 if value is None else value
+
+
+def _name(server: int | None) -> str:
+    return "an unknown server" if server is None else f"server {server}"
