@@ -33,6 +33,8 @@ Row = Mapping[str, Any]
 Rows = Callable[..., list[Row]]
 # Bars beyond which they are too thin, series beyond which colours repeat, and labels of an axis.
 _MOST_BARS, _MOST_SERIES, _MOST_LABELS = 32, 8, 8
+# Bars with a number of three digits, on the screen of a telephone.
+_MOST_NUMBERED = 16
 _SYMBOLS: Sequence[Symbol] = ("circle", "square", "diamond", "triangle", "ring", "cross")
 _LAYERS = {
     "MPI-IO": ("var(--kind-0)", "mpi_seconds"),
@@ -68,7 +70,7 @@ def write_layers(path: str | Path, ask: Ask, given: Mapping[str, str], log: str)
     ]
     if not parts:
         parts = [paragraph("No MPI-IO call is selected.")]
-    write_page(path, title=f"Layers of {log}", parts=parts)
+    write_page(path, title=f"Layers of {Path(log).name}", parts=parts)
 
 
 def _figures(rows: Rows) -> Iterator[tuple[str, str, Figure]]:
@@ -82,61 +84,83 @@ def _figures(rows: Rows) -> Iterator[tuple[str, str, Figure]]:
     names = [f"{row['process']}" for row in shown]
     yield "Layers of each process", said, _stacks(shown, names, "process")
     longest = [row for row in rows("latency-max") if row["latency_seconds"] is not None]
-    if longest:
-        # IOPro shows one process; the one that waits longest below MPI-IO tells most.
-        busy = max(processes, key=lambda row: (row["client_seconds"], -row["process"]))["process"]
-        of_busy = {"process": f"{busy}"}
-        yield from _fragments(longest, rows("latency-min"), busy)
-        calls = [row for row in rows("latency-exclusive", **of_busy) if row["sum_of"] == "call"]
-        shown, cut = _longest(calls, "call_number", *(column for _, column in _LAYERS.values()))
-        names = [f"{row['call_number']}" for row in shown]
-        title = f"Calls of process {busy}"
-        yield title, f"Seconds in each layer by call.{cut}", _stacks(shown, names, "call")
-        counted = [row for row in rows("calls", **of_busy) if row["call_number"] is not None]
-        title = f"Requests of process {busy} to servers"
-        yield title, *_by_call(counted, "server", "requests", "requests")
-        speeds = [row for row in rows("throughput", view="server") if row["mb_s"] is not None]
-        if speeds:
-            yield "Throughput of servers", *_by_call(speeds, "server", "mb_s", "MB/s")
-            at = max(speeds, key=lambda row: (row["bytes"], -_number(row["server"])))["server"]
-            of_server = {"server": f"{_number(at)}", "view": "process"}
-            pairs = [row for row in rows("throughput", **of_server) if row["mb_s"] is not None]
-            title = f"Throughput of processes at {_name(at)}"
-            yield title, *_by_call(pairs, "process", "mb_s", "MB/s")
+    if not longest:
+        return
+    have_times = any(row["server_seconds"] for row in processes)
+    shortest = rows("latency-min") if have_times else []
+    # IOPro shows one process; the one that waits longest below MPI-IO tells most.
+    busy = max(processes, key=lambda row: (row["client_seconds"], -row["process"]))["process"]
+    of_busy = {"process": f"{busy}"}
+    by_process, cut = _of_processes(longest, shortest)
+    title = "Longest and shortest fragment of each process" if shortest else "Longest fragments"
+    yield title, _said_numbers(have_times) + cut, by_process
+    figure, cut = _fragments(longest, shortest, busy)
+    yield f"Fragments of process {busy}", _said_numbers(have_times) + cut, figure
+    calls = [row for row in rows("latency-exclusive", **of_busy) if row["sum_of"] == "call"]
+    shown, cut = _longest(calls, "call_number", *(column for _, column in _LAYERS.values()))
+    names = [f"{row['call_number']}" for row in shown]
+    title = f"Calls of process {busy}"
+    yield title, f"Seconds in each layer by call.{cut}", _stacks(shown, names, "call")
+    if any(row["server"] is not None for row in longest):
+        yield from _servers(rows, busy)
 
 
-def _fragments(
-    longest: Sequence[Row], shortest: Sequence[Row], busy: int
-) -> Iterator[tuple[str, str, Figure]]:
-    """Yield the longest and the shortest fragments, of each process and of one process."""
-    most, least = _of_processes(longest, max), _of_processes(shortest, min)
-    shown, cut = _longest(list(most.values()), "process", "latency_seconds")
+def _servers(rows: Rows, busy: int) -> Iterator[tuple[str, str, Figure]]:
+    """Yield the requests and the throughput of servers by call."""
+    counted = [row for row in rows("calls", process=f"{busy}") if row["call_number"] is not None]
+    title = f"Requests of process {busy} to servers"
+    yield title, *_by_call(counted, "server", "requests", "requests")
+    speeds = [row for row in rows("throughput", view="server") if row["mb_s"] is not None]
+    if not speeds:
+        return
+    yield "Throughput of servers", *_by_call(speeds, "server", "mb_s", "MB/s")
+    at = _number(max(speeds, key=lambda row: (row["bytes"], -_number(row["server"])))["server"])
+    pairs = rows("throughput", server=f"{at}", view="process")
+    speeds = [row for row in pairs if row["mb_s"] is not None]
+    title = f"Throughput of processes at server {at}"
+    yield title, *_by_call(speeds, "process", "mb_s", "MB/s")
+
+
+def _said_numbers(have_times: bool) -> str:
+    """Tell the meaning of the numbers on bars."""
+    if have_times:
+        return "Seconds at one server, whose number is on the bar; -1 is not known."
+    return "The log does not tell the seconds at each server."
+
+
+def _of_processes(longest: Sequence[Row], shortest: Sequence[Row]) -> tuple[Figure, str]:
+    """Draw the longest fragment of each process above its shortest one."""
+    most, least = _extreme(longest, max), _extreme(shortest, min)
+    shown, cut = _longest(list(most.values()), "process", "latency_seconds", most=_MOST_NUMBERED)
     names = [f"{row['process']}" for row in shown]
-    figure = Figure(
-        [
-            _numbered("longest", shown, names, "process"),
-            _numbered("shortest", [least[row["process"]] for row in shown], names, "process"),
-        ],
-        has_legend=False,
-    )
-    said = f"The numbers on the bars are servers; -1 is not known.{cut}"
-    yield "Longest and shortest fragment of each process", said, figure
-    of_busy = [row for row in longest if row["process"] == busy]
-    shown, cut = _longest(of_busy, "call_number", "latency_seconds")
-    at = {(row["call_number"], row["fragment"]): row for row in shortest if row["process"] == busy}
-    least_shown = [at[row["call_number"], row["fragment"]] for row in shown]
+    panels = [_numbered("longest", shown, names, "process", has_numbers=bool(least))]
+    if least:
+        of_shown = [least[row["process"]] for row in shown]
+        panels.append(_numbered("shortest", of_shown, names, "process"))
+    return Figure(panels, has_legend=False), cut
+
+
+def _fragments(longest: Sequence[Row], shortest: Sequence[Row], process: int) -> tuple[Figure, str]:
+    """Draw the fragments of a process at their slowest server above those at the fastest one."""
+    of_process = [row for row in longest if row["process"] == process]
+    shown, cut = _longest(of_process, "call_number", "latency_seconds", most=_MOST_NUMBERED)
     names = [f"{row['call_number']}-{row['fragment']}" for row in shown]
-    figure = Figure(
-        [
-            _numbered("at the slowest server", shown, names, "call-fragment"),
-            _numbered("at the fastest server", least_shown, names, "call-fragment"),
-        ],
-        has_legend=False,
-    )
-    yield f"Fragments of process {busy}", f"The numbers on the bars are servers.{cut}", figure
+    if not shortest:
+        panel = _numbered("all servers", shown, names, "call-fragment", has_numbers=False)
+        return Figure([panel], has_legend=False), cut
+    at = {
+        (row["call_number"], row["fragment"]): row for row in shortest if row["process"] == process
+    }
+    least = [at[row["call_number"], row["fragment"]] for row in shown]
+    panels = [
+        _numbered("slowest server", shown, names, "call-fragment"),
+        _numbered("fastest server", least, names, "call-fragment"),
+    ]
+    return Figure(panels, has_legend=False), cut
 
 
-def _of_processes(found: Sequence[Row], choose: Callable[..., Row]) -> dict[int, Row]:
+def _extreme(found: Sequence[Row], choose: Callable[..., Row]) -> dict[int, Row]:
+    """Choose a row of each process by its seconds."""
     by_process: dict[int, list[Row]] = {}
     for row in found:
         by_process.setdefault(row["process"], []).append(row)
@@ -146,14 +170,16 @@ def _of_processes(found: Sequence[Row], choose: Callable[..., Row]) -> dict[int,
     }
 
 
-def _longest(found: Sequence[Row], order: str, *columns: str) -> tuple[list[Row], str]:
+def _longest(
+    found: Sequence[Row], order: str, *columns: str, most: int = _MOST_BARS
+) -> tuple[list[Row], str]:
     """Keep the rows with most seconds in columns, in their order, and say so."""
 
     def seconds(row: Row) -> float:
         return sum(row[column] or 0 for column in columns)
 
-    kept = sorted(found, key=seconds, reverse=True)[:_MOST_BARS]
-    cut = f" The {_MOST_BARS} longest of {len(found):,}." if len(kept) < len(found) else ""
+    kept = sorted(found, key=seconds, reverse=True)[:most]
+    cut = f" The {most} longest of {len(found):,}." if len(kept) < len(found) else ""
     return sorted(kept, key=lambda row: (row[order], row.get("fragment") or 0)), cut
 
 
@@ -175,17 +201,28 @@ def _stacks(found: Sequence[Row], names: Sequence[str], title: str) -> Figure:
     return Figure([_panel(names, title, "seconds", series)])
 
 
-def _numbered(name: str, found: Sequence[Row], names: Sequence[str], title: str) -> Panel:
-    """Draw fragments with the numbers of their servers."""
+def _numbered(
+    name: str,
+    found: Sequence[Row],
+    names: Sequence[str],
+    title: str,
+    *,
+    has_numbers: bool = True,
+) -> Panel:
+    """Draw fragments, with the numbers of their servers if these say more than a tie."""
     seconds = [row["latency_seconds"] for row in found]
-    labels = [f"{_number(row['server'])}" for row in found]
     hints = [
-        f"{title} {at}: {in_digits(row['latency_seconds'])} s, {_name(row['server'])}"
+        f"{title} {at}: {in_digits(row['latency_seconds'])} s"
+        + (f", server {_number(row['server'])}" if has_numbers else "")
         for at, row in zip(names, found, strict=True)
     ]
-    bars = Bars(name, "var(--kind-2)", range(len(found)), seconds, hints=hints)
-    texts = Texts(range(len(found)), seconds, labels, "middle", up=4)
-    return _panel(names, title, f"seconds, {name}", [bars, texts])
+    series: list[Series] = [
+        Bars(name, "var(--kind-1)", range(len(found)), seconds, hints=hints),
+    ]
+    if has_numbers:
+        labels = [f"{_number(row['server'])}" for row in found]
+        series.append(Texts(range(len(found)), seconds, labels, "middle", up=4))
+    return _panel(names, title, f"seconds, {name}", series)
 
 
 def _panel(names: Sequence[str], title: str, unit: str, series: Sequence[Series]) -> Panel:
@@ -227,7 +264,3 @@ def _by_call(found: Sequence[Row], of: str, column: str, unit: str) -> tuple[str
 def _number(value: int | None) -> int:
     """IOPro's number: -1 is not known."""
     return -1 if value is None else value
-
-
-def _name(server: int | None) -> str:
-    return "an unknown server" if server is None else f"server {server}"
