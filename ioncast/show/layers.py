@@ -106,18 +106,18 @@ def _figures(rows: Rows) -> Iterator[tuple[str, str, Figure]]:
 
 
 def _servers(rows: Rows, busy: int) -> Iterator[tuple[str, str, Figure]]:
-    """Yield the requests and the throughput of servers by call."""
+    """Yield the requests and the bandwidth of servers by call."""
     counted = [row for row in rows("calls", process=f"{busy}") if row["call_number"] is not None]
     title = f"Requests of process {busy} to servers"
     yield title, *_by_call(counted, "server", "requests", "requests")
     speeds = [row for row in rows("throughput", view="server") if row["mb_s"] is not None]
     if not speeds:
         return
-    yield "Throughput of servers", *_by_call(speeds, "server", "mb_s", "MB/s")
+    yield "Bandwidth of servers", *_by_call(speeds, "server", "mb_s", "MB/s")
     at = _number(max(speeds, key=lambda row: (row["bytes"], -_number(row["server"])))["server"])
     pairs = rows("throughput", server=f"{at}", view="process")
     speeds = [row for row in pairs if row["mb_s"] is not None]
-    title = f"Throughput of processes at server {at}"
+    title = f"Bandwidth of processes at server {at}"
     yield title, *_by_call(speeds, "process", "mb_s", "MB/s")
 
 

@@ -24,7 +24,7 @@ def titles(text: str) -> list[str]:
     return re.findall("<h2>(.*?)</h2>", text)
 
 
-def test_each_figure_has_the_seconds_servers_and_throughput_of_its_calls(tmp_path: Path) -> None:
+def test_each_figure_has_the_seconds_servers_and_bandwidth_of_its_calls(tmp_path: Path) -> None:
     text = page(tmp_path, planted(), {})
     assert titles(text) == [
         "Layers of each process",
@@ -32,8 +32,8 @@ def test_each_figure_has_the_seconds_servers_and_throughput_of_its_calls(tmp_pat
         "Fragments of process 0",
         "Calls of process 0",
         "Requests of process 0 to servers",
-        "Throughput of servers",
-        "Throughput of processes at server 0",
+        "Bandwidth of servers",
+        "Bandwidth of processes at server 0",
     ]
     for hint in (
         "process 0: 2 s, MPI-IO",
