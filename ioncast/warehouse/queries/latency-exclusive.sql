@@ -3,7 +3,7 @@
 -- part: layers
 select log, case when grouping(process) = 1 then 'total' when grouping(call_number) = 1
         then 'process' else 'call' end as sum_of, process, call_number, count(*) as calls,
-    sum(mpi_seconds - client_seconds) as mpi_seconds, sum(client_seconds - coalesce(server_seconds, 0.0)) as client_seconds,
+    sum(exclusive_mpi_seconds) as mpi_seconds, sum(client_seconds - coalesce(server_seconds, 0.0)) as client_seconds,
     case when count(*) = count(server_seconds) then sum(server_seconds) end as server_seconds
 from layers
 group by grouping sets ((log, process, call_number), (log, process), (log))

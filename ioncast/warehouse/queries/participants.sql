@@ -16,7 +16,7 @@
         cast(sum(fragments) as bigint) as fragments,
         cast(sum(length_bytes) as double) as bytes,
         cast(sum(below_bytes) as double) as below_bytes,
-        (sum(mpi_seconds) - sum(client_seconds)) / nullif(sum(mpi_seconds), 0)
+        sum(exclusive_mpi_seconds) / nullif(sum(case when exclusive_mpi_seconds is not null then mpi_seconds end), 0)
             as exclusive_mpi_share
     from layers
     group by 1, 2, 3, 4

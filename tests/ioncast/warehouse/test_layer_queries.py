@@ -137,6 +137,20 @@ def test_overlapping_fragments_count_once_at_the_client_and_each_at_the_server()
     assert seconds(row) == (9, 5, 7.5)
 
 
+def test_a_call_whose_requests_end_after_it_has_no_seconds_of_its_own() -> None:
+    data = tables(
+        [
+            request(0, "MPIIO", (0, 1), 0),
+            request(1, "POSIX", (0, 5), 0, fragment=0),
+            request(2, "MPIIO", (6, 9), 2, call_number=1),
+        ],
+        [],
+    )
+    call, other, process, _ = answers(data, "latency-exclusive")
+    assert [row["mpi_seconds"] for row in (call, other, process)] == [None, 3, 3]
+    assert answers(data, "layers")[0]["exclusive_mpi_share"] == 1
+
+
 @pytest.mark.parametrize(
     ("name", "at_servers", "latencies", "of_call"),
     [

@@ -15,14 +15,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from ioncast.warehouse import spark
 from ioncast.warehouse.bundles import IngestOptions
-from ioncast.warehouse.engine import asking
+from ioncast.warehouse.engine import Ask, asking
 from ioncast.warehouse.ingest import ingest, open_store
 from ioncast.warehouse.inputs import LogFile, find_logs
-from ioncast.warehouse.queries import queries
+from ioncast.warehouse.queries import Query, queries
+from tests.ioncast.warehouse.test_layer_queries import planted as planted_calls
 from tests.ioncast.warehouse.test_queries import NEEDED
 from tests.ioncast.warehouse.test_rows import planted
 from tests.ioncast.warehouse.test_store import stored
@@ -135,16 +137,34 @@ def test_spark_writes_the_same_rows_and_answers_every_query_as_duckdb_does(
             spark.ingest_with_spark(session, half, options)
         assert stored(store) == stored(by_processes)
         with spark.asking_spark(session, store) as ask_spark, asking(by_processes) as ask:
-            for query in queries():
-                needed = {each.name for each in query.parameters if each.usual is None}
-                values = query.values({name: NEEDED[name] for name in needed})
-                expected, found = ask(query, values), ask_spark(query, values)
-                assert found.column_names == expected.column_names
-                assert len(found) == len(expected), query.name
-                rows = zip(found.to_pylist(), expected.to_pylist(), strict=True)
-                for row, right in rows:
-                    unlike = [name for name in row if not alike(row[name], right[name])]
-                    assert not unlike, (query.name, unlike, row, right)
+            compare(ask_spark, ask, queries())
+
+
+def compare(ask_spark: Ask, ask: Ask, asked: list[Query]) -> None:
+    """Ask both engines, with the usual values and those that are needed."""
+    for query in asked:
+        needed = {each.name for each in query.parameters if each.usual is None}
+        values = query.values({name: NEEDED[name] for name in needed})
+        expected, found = ask(query, values), ask_spark(query, values)
+        assert found.column_names == expected.column_names
+        assert len(found) == len(expected), query.name
+        rows = zip(found.to_pylist(), expected.to_pylist(), strict=True)
+        for row, right in rows:
+            unlike = [name for name in row if not alike(row[name], right[name])]
+            assert not unlike, (query.name, unlike, row, right)
+
+
+def test_spark_answers_queries_about_servers_as_duckdb_does(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle=a"
+    bundle.mkdir()
+    for name, table in planted_calls().items():
+        pq.write_table(table, bundle / f"{name}.parquet")
+    with (
+        session_of("local[2]") as session,
+        spark.asking_spark(session, tmp_path) as ask_spark,
+        asking(tmp_path) as ask,
+    ):
+        compare(ask_spark, ask, [query for query in queries() if query.parts])
 
 
 def test_two_attempts_at_a_bundle_on_a_cluster_store_it_once(

@@ -15,6 +15,7 @@ following as (
 ),
 below as (
     select log, call, count(*) as fragments, sum(length_bytes) as below_bytes,
+        max(end_seconds) as last_seconds,
         sum(greatest(end_seconds - greatest(start_seconds,
             coalesce(busy_until_seconds, start_seconds)), 0)) as client_seconds,
         case when count(*) = count(slowest_seconds) then sum(slowest_seconds) end as server_seconds
@@ -24,6 +25,9 @@ layers as (
     select mpi_calls.log, mpi_calls.call, process, call_number, instance, file, operation,
         length_bytes, start_seconds, mpi_seconds, coalesce(fragments, 0) as fragments,
         coalesce(below_bytes, 0) as below_bytes, coalesce(client_seconds, 0.0) as client_seconds,
-        case when fragments is null then 0.0 else server_seconds end as server_seconds
+        case when fragments is null then 0.0 else server_seconds end as server_seconds,
+        -- The trace times only the start of a nonblocking call, so that its requests end later.
+        case when coalesce(last_seconds, end_seconds) <= end_seconds + 1e-6
+            then mpi_seconds - coalesce(client_seconds, 0.0) end as exclusive_mpi_seconds
     from mpi_calls left join below on below.log = mpi_calls.log and below.call = mpi_calls.call
 )
