@@ -49,6 +49,10 @@ COMMANDS = {
         "ioncast.survey_command:survey",
         "Describe the I/O of all jobs: users, programs, files, MPI-IO, slow runs.",
     ),
+    "interference": (
+        "ioncast.interference_command:interference",
+        "Tell which jobs disturb each other on servers and I/O nodes.",
+    ),
     "match": (
         "predictor.commands:match",
         "Print the IOR run that does the same I/O as each phase, ready to paste.",

@@ -23,6 +23,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "store info": "`ioncast sql STORE --list` lists what it can be asked",
     "store remove": "`ioncast store info STORE` shows what is left",
     "survey": "`--html FILE` writes a page; `ioncast check LOG` tells why a run is slow",
+    "interference": "`--html FILE` writes a page; `ioncast survey` describes all jobs of a store",
     "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"
     " their results",
     "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",

@@ -236,7 +236,7 @@ def _place(use: _Use) -> tuple[Server, str]:
 def _uses(dated: Mapping[str, Row], uses: pa.Table, origin_us: int) -> Iterator[_Use]:
     """Yield the possible requests of each log at each server, by start."""
     starts, ends, moved = (
-        uses[name].cast(pa.float64()).fill_null(np.nan).to_numpy()
+        uses[name].cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy()
         for name in ("start_seconds", "end_seconds", "bytes")
     )
     is_possible = (starts >= 0) & (starts <= ends) & (ends < _MOST_US / 1e6) & (moved >= 0)
@@ -424,3 +424,18 @@ def _moves(
             cost=cost,
             cost_seconds=None if cost is None or known is None else cost * known.seconds,
         )
+
+
+def at_io_nodes(requests: pa.Table, places: Mapping[str, int]) -> pa.Table:
+    """Turn rows of the query `node-uses` into rows of `server-uses`, of I/O nodes.
+
+    `places` has the number of the I/O node of each compute node; others are left out.
+    """
+    nodes = requests["node"].combine_chunks().dictionary_encode()
+    names = nodes.dictionary.to_pylist()
+    numbers = pa.array([places.get(name) for name in names], pa.int64()).take(nodes.indices)
+    placed = requests.drop_columns(["node"]).append_column("server", numbers)
+    count = len(requests)
+    placed = placed.append_column("server_kind", pa.repeat("ION", count))
+    placed = placed.append_column("estimated", pa.repeat(False, count))
+    return placed.filter(numbers.is_valid())

@@ -96,7 +96,11 @@ def pairs_of(places: pa.Table, program: str | None = None) -> list[DisturbingPai
         values = logarithms[together], logarithms[apart]
         found.append(
             DisturbingPair(
-                *(*variants[one], *variants[other][1:]),
+                **dict(zip(_VARIANT, variants[one], strict=True)),
+                **{
+                    f"by_{name}": value
+                    for name, value in zip(_VARIANT[1:], variants[other][1:], strict=True)
+                },
                 places="file system" if part[:, 3].any() else "server",
                 together=len(together),
                 apart=len(apart),
@@ -146,8 +150,8 @@ def _permutation_p(
     values = np.concatenate((together, apart))
     most = together.sum() + 1e-9 * np.abs(values).sum()
     p = 1.0
-    for draws in _DRAWS:
-        draws = max(min(draws, _MOST_VALUES // len(values)), _DRAWS[0])
+    for most_draws in _DRAWS:
+        draws = max(min(most_draws, _MOST_VALUES // len(values)), _DRAWS[0])
         at_once = max(_MOST_VALUES // len(values) // 20, 1)
         as_slow = 0
         for done in range(0, draws, at_once):

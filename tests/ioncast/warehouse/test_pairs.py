@@ -91,7 +91,9 @@ def test_unknown_servers_leave_the_file_system_and_it_says_so() -> None:
 
 
 def test_jobs_one_after_the_other_are_apart() -> None:
-    runs = [(program, hour + (program == "b") * 100, 9.0, 1) for program in "ab" for hour in range(20)]
+    runs = [
+        (program, hour + (program == "b") * 100, 9.0, 1) for program in "ab" for hour in range(20)
+    ]
     assert pairs(runs) == []
 
 

@@ -1,0 +1,172 @@
+"""Interference and disturbing pairs in words, as plain values and as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ioncast.warehouse.interference import (
+    DisturbedRun,
+    Interference,
+    Move,
+    Server,
+    TimeAlone,
+)
+from ioncast.warehouse.pairs import DisturbingPair
+from ioncast.warehouse.survey_texts import cell
+from ioncast_base.visible_text import visible
+from ioncast_base.wording import bandwidth, counted, duration, in_digits, listed, size
+
+CSV_COLUMNS = (
+    *("log", "program", "job_id", "server_kind", "server", "start_us", "end_us", "bytes"),
+    *("share", "busy_seconds", "common_bytes", "common_busy_seconds", "is_estimated"),
+)
+_BASES = {
+    "alone": "its run alone",
+    "history": "the median of {runs}",
+    "prediction": "the prediction",
+}
+
+
+def to_json(found: Interference) -> dict[str, Any]:
+    """Turn interference into plain values for JSON."""
+    values: dict[str, Any] = _plain(asdict(found))
+    for record, run in zip(values["runs"], found.runs, strict=True):
+        record |= {"lost_seconds": run.lost_seconds, "slowdown": run.slowdown}
+    return values
+
+
+def _plain(value: Any) -> Any:
+    """Name the parts of servers, which are tuples."""
+    if isinstance(value, Server):
+        return value._asdict()
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def to_rows(found: Interference) -> Iterator[dict[str, Any]]:
+    """List the use of each server by each application, with `CSV_COLUMNS`."""
+    runs = {run.log: run for run in found.runs}
+    for use in found.uses:
+        run = runs[use.log]
+        about = {"program": run.program, "job_id": run.job_id}
+        place = {"server_kind": use.server.kind, "server": use.server.number}
+        values = {**asdict(use), **about, **place}
+        yield {name: values[name] for name in CSV_COLUMNS}
+
+
+def sentences(found: Interference) -> Iterator[str]:
+    """Say who disturbed whom, where and when, and what avoids it."""
+    names = names_of(found)
+    if any(use.is_estimated for use in found.uses):
+        yield (
+            "Without the times of requests, bytes are spread evenly from the first to the last"
+            " access (estimated)."
+        )
+    if found.undated:
+        yield f"Their start is unknown: {listed([names[log] for log in found.undated])}."
+    if not found.uses:
+        yield "No log tells the servers of its I/O, so nothing can be said about them."
+    elif not found.disturbances:
+        yield "No two of these logs move bytes on the same server at the same time."
+    for server in found.bottlenecks:
+        yield _bottleneck(found, server, names)
+    for run in found.runs:
+        yield from _run_sentences(found, run, names)
+    yield from (_move(move, names) for move in found.moves)
+
+
+def names_of(found: Interference) -> dict[str, str]:
+    """Name each log by its program and job, and by its file where these are not enough."""
+    names = {run.log: _name(run) for run in found.runs}
+    counts = list(names.values())
+    return {
+        run.log: names[run.log]
+        + (f" ({visible(run.path)})" if counts.count(names[run.log]) > 1 else "")
+        for run in found.runs
+    }
+
+
+def server_text(server: Server) -> str:
+    """Name a server."""
+    return f"{'I/O node' if server.kind == 'ION' else server.kind} {server.number}"
+
+
+def _name(run: DisturbedRun) -> str:
+    return f"{visible(run.program or 'a program')} of job {run.job_id}"
+
+
+def _bottleneck(found: Interference, server: Server, names: Mapping[str, str]) -> str:
+    uses = [use for use in found.uses if use.server == server and use.common_bytes]
+    spans = [each for each in found.disturbances if each.server == server]
+    start, end = min(each.start_us for each in spans), max(each.end_us for each in spans)
+    moved = [f"{size(use.common_bytes)} of {names[use.log]}" for use in uses]
+    clock = f"from {cell('start_us', start)} UTC for {duration((end - start) / 1e6)}"
+    return f"The bottleneck is {server_text(server)}: {clock} it moves {listed(moved)}."
+
+
+def _run_sentences(
+    found: Interference, run: DisturbedRun, names: Mapping[str, str]
+) -> Iterator[str]:
+    name = names[run.log]
+    if run.slowest is None:
+        return
+    if run.alone is None or run.slowdown is None or run.seconds is None:
+        yield (
+            f"{name}: its slowdown is unknown, because no run alone, no history and no prediction"
+            " tells its time without others."
+        )
+    else:
+        more = "longer" if run.slowdown >= 0 else "shorter"
+        yield (
+            f"{name} takes {duration(run.seconds)}, {abs(run.slowdown):.0%} {more} than"
+            f" {duration(run.alone.seconds)} ({alone_text(run.alone)})."
+        )
+    for each in found.disturbances:
+        if each.log == run.log and each.blame is not None:
+            lost = f", {duration(each.blamed_seconds)} at most" if each.blamed_seconds else ""
+            yield (
+                f"{names[each.by]} has {each.blame:.0%} of the blame{lost}: it moves"
+                f" {size(each.by_bytes)} on {server_text(each.server)} beside {size(each.bytes)}."
+            )
+
+
+def alone_text(alone: TimeAlone) -> str:
+    """Say how a time alone is known."""
+    return _BASES[alone.basis].format(runs=counted(alone.runs, "run"))
+
+
+def _move(move: Move, names: Mapping[str, str]) -> str:
+    name, other = names[move.log], names[move.beside]
+    if move.kind == "ION":
+        return f"Move: give {name} an I/O node that {other} does not use."
+    left = f"without OST {listed([str(each) for each in move.left])}"
+    if move.cost is None:
+        return f"Move: give {name} other OSTs than {other} has, {left}."
+    cost = "" if move.cost_seconds is None else f", {duration(move.cost_seconds)}"
+    return (
+        f"Move: stripe {name} over {counted(len(move.kept), 'OST')}, {left}. This costs it at most"
+        f" {move.cost:.0%} of its time alone{cost}."
+    )
+
+
+def pair_texts(pairs: Sequence[DisturbingPair]) -> list[dict[str, Any]]:
+    """Write the rows of a table of pairs."""
+    return [
+        {
+            "disturbed": _variant(pair.program, pair.processes, pair.user_id),
+            "by": _variant(pair.by_program, pair.by_processes, pair.by_user_id),
+            "on the same": pair.places,
+            "together": f"{pair.together}: {bandwidth(pair.together_mib_s)}",
+            "apart": f"{pair.apart}: {bandwidth(pair.apart_mib_s)}",
+            "p": in_digits(pair.p, 2),
+            "disturbing": "yes" if pair.is_disturbing else "not shown",
+        }
+        for pair in pairs
+    ]
+
+
+def _variant(program: str, processes: int, user_id: int | None) -> str:
+    return f"{visible(program)}, {counted(processes, 'process')}, user {user_id}"
