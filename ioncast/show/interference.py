@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ioncast.warehouse.interference import Interference, Server, bytes_by_time
 from ioncast.warehouse.interference_texts import alone_text, names_of, sentences, server_text
@@ -54,9 +55,12 @@ def _times(found: Interference, names: Mapping[str, str]) -> Figure | None:
     for run in found.runs:
         alone = run.alone
         how = f", alone: {alone_text(alone)}" if alone else ""
-        for what, before, now in (
-            (f"run time{how}", alone and alone.seconds, run.seconds),
-            ("largest server time", alone and alone.server_seconds, run.server_seconds),
+        before_s = (alone.seconds, alone.server_seconds) if alone else (None, None)
+        for what, before, now in zip(
+            (f"run time{how}", "largest server time"),
+            before_s,
+            (run.seconds, run.server_seconds),
+            strict=True,
         ):
             if now is not None:
                 labels.append(f"{names[run.log]}, {what}")
@@ -93,7 +97,7 @@ def _by_time(
             at,
             (
                 bytes_by_time(
-                    uses.filter(pa.compute.equal(uses["log"], use.log)),
+                    uses.filter(pc.equal(uses["log"], use.log)),
                     by_log[use.log],
                     server,
                     edges_us,

@@ -135,7 +135,7 @@ def _run_sentences(
 
 def alone_text(alone: TimeAlone) -> str:
     """Say how a time alone is known."""
-    return _BASES[alone.basis].format(runs=counted(alone.runs, "run"))
+    return _BASES[alone.basis].format(runs=counted(alone.runs, "other run"))
 
 
 def _move(move: Move, names: Mapping[str, str]) -> str:

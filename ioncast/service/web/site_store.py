@@ -23,12 +23,15 @@ from ioncast_base.wording import alike_first
 
 if TYPE_CHECKING:
     from ioncast.warehouse.engine import Ask
+    from ioncast.warehouse.pairs import DisturbingPair
 
 MOST_ROWS = 10_000
 # A survey asks two dozen queries.
-_QUERY_S, _SURVEY_S = 20.0, 60.0
+_QUERY_S, _SURVEY_S, _PAIRS_S = 20.0, 60.0, 10.0
 _MEMORY_MIB = 512
-_KEPT_SURVEYS = 8
+_KEPT_SURVEYS, _KEPT_PAIRS = 8, 100
+# More runs of the months of a program would need too much time and memory for a page.
+_MOST_PLACES = 200_000
 _LOG = logging.getLogger("ioncast.service")
 
 
@@ -71,6 +74,8 @@ class SiteStore:
         self._patience_s = settings.patience_s
         self._place = Places(1)
         self._kept: OrderedDict[tuple[tuple[str, ...], ChosenJobs], SurveyOfStore] = OrderedDict()
+        self._pairs: OrderedDict[tuple[tuple[str, ...], str, str], list[DisturbingPair]]
+        self._pairs = OrderedDict()
 
     def answer(self, name: str, given: Mapping[str, str]) -> RowsOfQuery:
         """Answer a named query, with values of its parameters as the command line has them.
@@ -118,6 +123,32 @@ class SiteStore:
                 self._kept.popitem(last=False)
         return made
 
+    def pairs(self, system: str, program: str) -> list[DisturbingPair]:
+        """Test the pairs of a program with others, or find the answer from the same bundles.
+
+        Raises
+        ------
+        StoreUnavailableError, BusyError
+            As for a query, and if there are too many runs.
+        """
+        # Without a store the service does without these libraries.
+        from ioncast.warehouse.pairs import pairs_of  # noqa: PLC0415
+
+        folder = self._folder()
+        key = _bundles(folder), system, program
+        if (kept := self._pairs.get(key)) is not None:
+            return kept
+        query = query_of("run-places")
+        with self._asking(folder, _PAIRS_S, _MOST_PLACES + 1) as ask:
+            places = ask(query, query.values({"system": system, "program": program}))
+            if len(places) > _MOST_PLACES:
+                remedy = "ask `ioncast interference --store DIR`"
+                raise StoreUnavailableError("the store has too many runs for a page", remedy)
+            found = self._pairs[key] = pairs_of(places, program)
+            while len(self._pairs) > _KEPT_PAIRS:
+                self._pairs.popitem(last=False)
+        return found
+
     def _folder(self) -> Path:
         if self.folder is None:
             remedy = "`ioncast ingest` makes one, and the setting `store` names it"
@@ -125,7 +156,13 @@ class SiteStore:
         return self.folder
 
     @contextmanager
-    def _asking(self, folder: Path, seconds: float, queries: Sequence[Query] = ()) -> Iterator[Ask]:
+    def _asking(
+        self,
+        folder: Path,
+        seconds: float,
+        queries: Sequence[Query] = (),
+        rows: int = MOST_ROWS + 1,
+    ) -> Iterator[Ask]:
         """Open the store within the limits of a worker."""
         # Without a store the service does without these libraries.
         from ioncast.warehouse.engine import (  # noqa: PLC0415
@@ -135,7 +172,7 @@ class SiteStore:
         )
         from ioncast.warehouse.views import UnreadableStoreError  # noqa: PLC0415
 
-        limits = EngineLimits(seconds, _MEMORY_MIB, threads=1, rows=MOST_ROWS + 1)
+        limits = EngineLimits(seconds, _MEMORY_MIB, threads=1, rows=rows)
         if not self._place.enter(self._patience_s):
             raise BusyError("the store answers another question")
         try:

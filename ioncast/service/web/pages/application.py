@@ -59,6 +59,8 @@ class ApplicationShown:
         Bandwidths of runs with the same number of processes, in MiB/s by number of I/O nodes.
     measured_figure : Figure or None
         The same bandwidths drawn, if nothing is predicted.
+    pairs : list of mapping or str or None
+        Rows about applications that run beside it, or why they are unknown; None without a store.
     """
 
     summary: ApplicationSummary
@@ -71,6 +73,7 @@ class ApplicationShown:
     shown: RunShown | None
     measured: Measured
     measured_figure: Figure | None
+    pairs: list[dict[str, Any]] | str | None
 
 
 def read_application(
@@ -100,7 +103,23 @@ def read_application(
         measured_figure=by_io_nodes([runs_drawn(measured)])
         if shown and shown.problem and measured
         else None,
+        pairs=_pairs(summary.application),
     )
+
+
+def _pairs(of: Application) -> list[dict[str, Any]] | str | None:
+    """Tell which applications slow it down, as the store tells."""
+    store = service().store
+    if store.folder is None:
+        return None
+    try:
+        pairs = store.pairs(of.system, of.program)
+    except IoncastError as error:
+        return words_of(error) or "the store cannot tell it now; try again later"
+    # A page without pairs does without these libraries.
+    from ioncast.warehouse.interference_texts import pair_texts  # noqa: PLC0415
+
+    return pair_texts(pairs)
 
 
 def _shown(run: StoredRun, stored: Insights | None, measured: Measured) -> RunShown:
