@@ -1,8 +1,8 @@
-"""The data that `ioncast sql` and `ioncast survey` ask: a store, or logs that are read for it."""
+"""The data that commands ask: a store, or logs that are read for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +35,13 @@ def asked_data(
     *,
     queries: Sequence[Query] = (),
     findings: bool = True,
+    io_nodes: Mapping[str, int] | None = None,
 ) -> Iterator[AskedData]:
     """Open a store, with DuckDB or with Spark, or else read logs, of a system if it is given.
 
     Each log that cannot be read is a line on standard error. If only some `queries` are asked,
     DuckDB is faster when it knows them. Without `findings` the table of this name is empty, and
-    logs are read faster.
+    logs are read faster. `io_nodes` has the number of the I/O node of each compute node of logs.
     """
     if master is not None and store is None:
         raise InputError("Spark asks a store", where="--spark", remedy="`ioncast ingest` makes one")
@@ -52,7 +53,9 @@ def asked_data(
         raise InputError(what, remedy="pip install 'ioncast[warehouse]'") from error
     with ExitStack() as stack:
         if store is None:
-            tables = unique_tables_of(find_sources(logs), system=system, findings=findings)
+            tables = unique_tables_of(
+                find_sources(logs), system=system, findings=findings, io_nodes=io_nodes
+            )
             failed = tables["failed"].to_pylist()
             for each in failed:
                 complain(f"{visible(str(each['path']))}: {each['reason']}")

@@ -22,8 +22,6 @@ from ioncast_base.visible_text import visible
 from summario.phases.streamed import stream_csv
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ioncast.warehouse.interference import TimeAlone
 
     Row = Mapping[str, Any]
@@ -65,7 +63,7 @@ Examples:
     "--placement",
     metavar="FILE.csv",
     type=click.Path(path_type=Path),
-    help="Lines NODE,NUMBER: the I/O node of each compute node.",
+    help="Lines NODE,NUMBER: the I/O node of each compute node of the logs.",
 )
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
 @formats("table", "json", "csv", help_text="Print sentences and tables, JSON or CSV.")
@@ -92,6 +90,8 @@ def interference(
         raise InputError("a job is in a store", where="--job", remedy="give --store, and no LOG")
     if not logs and store is None:
         raise InputError("no logs", remedy="give at least two LOG, or --store DIR")
+    if placement is not None and not logs:
+        raise InputError("a placement is of logs", where="--placement", remedy="give LOG")
     if location is not None and (system is None or io_nodes is None):
         what = "a prediction is of a system and a number of I/O nodes"
         raise InputError(what, where="--db", remedy="give --system and --io-nodes")
@@ -102,7 +102,7 @@ def interference(
         return
     places = None if placement is None else _placement(placement)
     with ExitStack() as stack:
-        data = stack.enter_context(asked_data(logs, None if logs else folder, None, system))
+        data = stack.enter_context(asked_data(logs, None if logs else folder, None, system, places))
         failed = data.failed
         jobs = _rows(data, "jobs-together", {} if job is None else {"job": str(job)})
         if len(jobs) < 2:
@@ -117,7 +117,7 @@ def interference(
             lonely = stack.enter_context(asked_data(alone, None, None, system))
             failed += lonely.failed
             times |= _from_lonely(lonely, jobs)
-        _report(data, jobs, times, places, page, output_format)
+        _report(data, jobs, times, page, output_format)
     if failed:
         sys.exit(InputError.exit_code)
 
@@ -126,14 +126,16 @@ def _report(
     data: AskedData,
     jobs: Sequence[Row],
     times: Mapping[str, TimeAlone],
-    places: Mapping[str, int] | None,
     page: str | None,
     output_format: str,
 ) -> None:
+    import pyarrow as pa  # noqa: PLC0415
+
     from ioncast.warehouse import interference_texts as texts  # noqa: PLC0415
     from ioncast.warehouse.interference import interference_of  # noqa: PLC0415
 
-    uses = _uses(data, jobs, places)
+    query = query_of("server-uses")
+    uses = pa.concat_tables([data.ask(query, {"log": job["log"]}) for job in jobs])
     found = interference_of(jobs, uses, times)
     if output_format == "json":
         click.echo(json.dumps(texts.to_json(found), indent=1))
@@ -153,22 +155,6 @@ def _rows(data: AskedData, name: str, given: Mapping[str, str]) -> list[dict[str
     query = query_of(name)
     rows: list[dict[str, Any]] = data.ask(query, query.values(given)).to_pylist()
     return rows
-
-
-def _uses(data: AskedData, jobs: Sequence[Row], places: Mapping[str, int] | None) -> pa.Table:
-    """Ask for the requests of each job at servers, and at I/O nodes where these are known."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    from ioncast.warehouse.interference import at_io_nodes  # noqa: PLC0415
-
-    asked = {name: query_of(name) for name in ("server-uses", "node-uses")}
-    tables = []
-    for job in jobs:
-        values = {"log": job["log"]}
-        tables.append(data.ask(asked["server-uses"], values))
-        if places is not None:
-            tables.append(at_io_nodes(data.ask(asked["node-uses"], values), places))
-    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _placement(path: Path) -> dict[str, int]:

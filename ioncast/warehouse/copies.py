@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ def unique_tables_of(
     system: str | None = None,
     requests: bool = True,
     findings: bool = True,
+    io_nodes: Mapping[str, int] | None = None,
     known: Collection[str] = (),
 ) -> dict[str, pa.Table]:
     """Read logs into tables as `tables_of`, but a copy of another log, or of a known one, once.
@@ -30,7 +31,11 @@ def unique_tables_of(
     """
     again: dict[str, list[Source]] = {}
     tables = tables_of(
-        _first(sources, set(known), again), system=system, requests=requests, findings=findings
+        _first(sources, set(known), again),
+        system=system,
+        requests=requests,
+        findings=findings,
+        io_nodes=io_nodes,
     )
     have_rows = {*known, *tables["jobs"]["log"].to_pylist()}
     # Copies of a log that cannot be read cannot be read either, and each counts.

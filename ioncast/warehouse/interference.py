@@ -424,18 +424,3 @@ def _moves(
             cost=cost,
             cost_seconds=None if cost is None or known is None else cost * known.seconds,
         )
-
-
-def at_io_nodes(requests: pa.Table, places: Mapping[str, int]) -> pa.Table:
-    """Turn rows of the query `node-uses` into rows of `server-uses`, of I/O nodes.
-
-    `places` has the number of the I/O node of each compute node; others are left out.
-    """
-    nodes = requests["node"].combine_chunks().dictionary_encode()
-    names = nodes.dictionary.to_pylist()
-    numbers = pa.array([places.get(name) for name in names], pa.int64()).take(nodes.indices)
-    placed = requests.drop_columns(["node"]).append_column("server", numbers)
-    count = len(requests)
-    placed = placed.append_column("server_kind", pa.repeat("ION", count))
-    placed = placed.append_column("estimated", pa.repeat(False, count))
-    return placed.filter(numbers.is_valid())

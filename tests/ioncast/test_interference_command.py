@@ -111,9 +111,7 @@ def test_history_is_the_median_of_the_same_variant_in_the_store(
     assert "filter of job 2: its slowdown is unknown" in done.stdout
 
 
-def test_a_job_of_a_store_is_beside_those_of_its_time(
-    logs: list[Path], placement: Path, tmp_path: Path
-) -> None:
+def test_a_job_of_a_store_is_beside_those_of_its_time(logs: list[Path], tmp_path: Path) -> None:
     later = log_of(tmp_path, "later", 64, job=3, at_s=START_S + 9000)
     store = tmp_path / "store"
     assert (
@@ -122,7 +120,7 @@ def test_a_job_of_a_store_is_beside_those_of_its_time(
         ).returncode
         == 0
     )
-    words = "--store", store, "--job", "1", "--placement", placement
+    words = "--store", store, "--job", "1"
     done = run_ioncast("interference", *words, "--format", "json")
     assert done.returncode == 0, done.stderr
     assert {run["program"] for run in json.loads(done.stdout)["runs"]} == {"solver", "filter"}
@@ -158,6 +156,7 @@ def test_pairs_of_a_store_have_one_row_each(tmp_path: Path) -> None:
         ([], "no logs"),
         (["--job", "3"], "a job is in a store"),
         (["a", "b", "--db", "x"], "a prediction is of a system and a number of I/O nodes"),
+        (["--store", "/", "--placement", "x"], "a placement is of logs"),
         (["--store", "/"], "this folder is not a store"),
     ],
 )

@@ -139,7 +139,7 @@ class SiteStore:
         if (kept := self._pairs.get(key)) is not None:
             return kept
         query = query_of("run-places")
-        with self._asking(folder, _PAIRS_S, _MOST_PLACES + 1) as ask:
+        with self._asking(folder, _PAIRS_S, rows=_MOST_PLACES + 1) as ask:
             places = ask(query, query.values({"system": system, "program": program}))
             if len(places) > _MOST_PLACES:
                 remedy = "ask `ioncast interference --store DIR`"

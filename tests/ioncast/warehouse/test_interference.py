@@ -16,7 +16,6 @@ from ioncast.warehouse.interference import (
     Interference,
     Server,
     TimeAlone,
-    at_io_nodes,
     bytes_by_time,
     interference_of,
     largest_server_seconds,
@@ -255,19 +254,13 @@ def test_bytes_by_time_add_up_to_the_bytes() -> None:
     assert bins.tolist() == pytest.approx([30, 30, 30, 0])
 
 
-def test_requests_of_a_compute_node_reach_its_io_node() -> None:
-    rows = [
-        {"log": log, "node": node, "bytes": 8, "start_seconds": 0.0, "end_seconds": 1.0}
-        for log, node in (("a", "n1"), ("b", "n2"), ("b", "n3"))
-    ]
-    placed = at_io_nodes(pa.Table.from_pylist(rows), {"n1": 4, "n2": 4})
-    result = interference_of([job("a"), job("b")], placed, {})
-    assert {(each.log, each.by, each.server) for each in result.disturbances} == {
-        (log, by, Server("", "ION", 4)) for log, by in ("ab", "ba")
-    }
+def test_jobs_on_one_io_node_get_different_ones() -> None:
+    uses = [use(log, 4, 8, 0.0, 1.0, server_kind="ION") for log in "ab"]
+    result = found([job("a"), job("b")], uses)
+    assert result.bottlenecks == (Server("", "ION", 4),)
     [move] = result.moves
-    assert (move.kind, move.cost) == ("ION", None)
-    assert "an I/O node that" in "\n".join(sentences(result))
+    assert (move.kind, move.left, move.cost) == ("ION", (4,), None)
+    assert "an I/O node that b of job 1 does not use" in "\n".join(sentences(result))
 
 
 def test_requests_count_at_servers_once_and_files_stand_in_for_them() -> None:
