@@ -114,7 +114,7 @@ def interference(
             history = stack.enter_context(asked_data((), folder, None)) if logs else data
             times |= _from_history(history, jobs)
         if alone:
-            lonely = stack.enter_context(asked_data(alone, None, None, system))
+            lonely = stack.enter_context(asked_data(alone, None, None, system, places))
             failed += lonely.failed
             times |= _from_lonely(lonely, jobs)
         _report(data, jobs, times, page, output_format)

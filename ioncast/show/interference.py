@@ -27,7 +27,7 @@ from ioncast_base.pages.figures import (
 from ioncast_base.pages.page import bullets, drawn, table, write_page
 from ioncast_base.wording import duration, size
 
-_COLUMNS = 200
+_COLUMNS = 60
 _MIB = 1 << 20
 # Two bars fill more of a row.
 _GROUP, _ROW = 0.56, 76

@@ -128,8 +128,9 @@ def _run_sentences(
         if each.log == run.log and each.blame is not None:
             lost = f", {duration(each.blamed_seconds)} at most" if each.blamed_seconds else ""
             yield (
-                f"{names[each.by]} has {each.blame:.0%} of the blame{lost}: it moves"
-                f" {size(each.by_bytes)} on {server_text(each.server)} beside {size(each.bytes)}."
+                f"{names[each.by]} has {each.blame:.0%} of the blame for {name}{lost}:"
+                f" it moves {size(each.by_bytes)} on {server_text(each.server)} beside"
+                f" {size(each.bytes)}."
             )
 
 

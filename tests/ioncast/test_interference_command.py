@@ -22,7 +22,13 @@ def log_of(
     """A process writes 64 requests of 1 MiB in as many equal parts of its run time."""
     step = seconds / 64
     requests = [(n * MIB, MIB, n * step, (n + 0.5) * step) for n in range(64)]
-    counters = {"POSIX_OPENS": 1, "POSIX_WRITES": 64, "POSIX_BYTES_WRITTEN": 64 * MIB}
+    counters = {
+        "POSIX_OPENS": 1,
+        "POSIX_WRITES": 64,
+        "POSIX_BYTES_WRITTEN": 64 * MIB,
+        "POSIX_CONSEC_WRITES": 63,
+        "POSIX_SEQ_WRITES": 63,
+    }
     times = {
         "POSIX_F_WRITE_END_TIMESTAMP": float(seconds),
         "POSIX_F_WRITE_TIME": seconds / 2,
@@ -75,6 +81,7 @@ def test_jobs_on_one_io_node_disturb_each_other(
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "MiB/s at I/O node 3" in page
     assert "largest server time" in page
+    assert solver["alone"]["server_seconds"] == pytest.approx(20)
 
 
 def test_csv_has_a_line_for_each_application_and_server(logs: list[Path], placement: Path) -> None:
@@ -109,6 +116,26 @@ def test_history_is_the_median_of_the_same_variant_in_the_store(
     assert done.returncode == 0, done.stderr
     assert "28% longer than 50 s (the median of 5 other runs)" in done.stdout
     assert "filter of job 2: its slowdown is unknown" in done.stdout
+
+
+def test_a_prediction_stands_in_for_a_run_alone_and_says_so(
+    logs: list[Path], placement: Path, tmp_path: Path
+) -> None:
+    # From its first to its last access the run needs 64 s for 64 MiB, the benchmark 16 s.
+    measured = tmp_path / "measured.csv"
+    command = "mpiexec -n 1 ior -a POSIX -w -F -b 64m -t 1m"
+    measured.write_text("io_nodes,bandwidth_mib_s,command\n" + f"4,4,{command}\n" * 5)
+    words = "--db", tmp_path / "bench.sqlite", "--system", "here"
+    done = run_ioncast("bench", "import", measured, *words)
+    assert done.returncode == 0, done.stderr
+    done = run_ioncast(
+        *("interference", *logs, "--placement", placement, *words),
+        *("--io-nodes", "4", "--format", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    [run, _] = json.loads(done.stdout)["runs"]
+    assert run["alone"]["basis"] == "prediction"
+    assert run["alone"]["seconds"] == pytest.approx(16, rel=0.1)
 
 
 def test_a_job_of_a_store_is_beside_those_of_its_time(logs: list[Path], tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_sentences_name_who_where_and_how_much() -> None:
     said = "\n".join(sentences(TOGETHER))
     assert "The bottleneck is OST 0: from 2026-01-01 00:00 UTC" in said
     assert "42% longer than 39.6 s (its run alone)" in said
-    assert "b of job 1 has 100% of the blame, 16.5 s" in said
+    assert "b of job 1 has 100% of the blame for s3d of job 1, 16.5 s at most" in said
     assert "stripe s3d of job 1 over 7 OSTs, without OST 0" in said
     assert "at most 14% of its time alone, 5.66 s" in said
 
