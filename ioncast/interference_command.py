@@ -1,4 +1,4 @@
-"""`ioncast interference`: who disturbs whom on servers and I/O nodes."""
+"""`ioncast interference`: jobs that disturb each other on servers and I/O nodes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def interference(
         return
     places = None if placement is None else _placement(placement)
     with ExitStack() as stack:
-        data = stack.enter_context(asked_data(logs, None if logs else folder, None, system, places))
+        data = stack.enter_context(asked_data(logs, None if logs else folder, None, system, io_nodes=places))
         failed = data.failed
         jobs = _rows(data, "jobs-together", {} if job is None else {"job": str(job)})
         if len(jobs) < 2:

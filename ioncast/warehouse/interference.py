@@ -1,4 +1,4 @@
-"""Who disturbs whom: applications that move bytes on the same server at the same time.
+"""Applications that disturb each other: they use the same server at the same time.
 
 Source: Kim et al. (2014), IOPro, section 6.3. A slow server alone proves nothing, because
 collective calls wait for the slowest server: blame needs common time and bytes.

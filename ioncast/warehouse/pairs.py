@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 # fleet.md: a pair is named after so many jobs together and apart, and below this p.
 _FEWEST, _MOST_P = 5, 0.01
-# Only a p below the limit of the first draws needs the second ones, of at most so many values.
-_DRAWS, _PROMISING_P, _MOST_VALUES = (1_000, 100_000), 0.02, 20_000_000
+# Draws end after so many as slow ones, because a larger p needs fewer draws (Besag and Clifford,
+# 1991), and at once they take at most so many values.
+_ENOUGH, _MOST_DRAWS, _MOST_VALUES = 20, 100_000, 2_000_000
 _VARIANT = ("system", "user_id", "program", "processes")
 
 
@@ -149,19 +150,13 @@ def _permutation_p(
     """Draw how often chance makes jobs together as slow as they are beside those apart."""
     values = np.concatenate((together, apart))
     most = together.sum() + 1e-9 * np.abs(values).sum()
-    p = 1.0
-    for most_draws in _DRAWS:
-        draws = max(min(most_draws, _MOST_VALUES // len(values)), _DRAWS[0])
-        at_once = max(_MOST_VALUES // len(values) // 20, 1)
-        as_slow = 0
-        for done in range(0, draws, at_once):
-            shape = min(at_once, draws - done), len(values)
-            drawn = random.random(shape).argpartition(len(together) - 1, axis=1)
-            as_slow += int((values[drawn[:, : len(together)]].sum(axis=1) <= most).sum())
-        p = (1 + as_slow) / (1 + draws)
-        if p > _PROMISING_P:
-            break
-    return p
+    draws = as_slow = 0
+    while as_slow < _ENOUGH and draws < _MOST_DRAWS:
+        at_once = min(max(draws, 64), max(_MOST_VALUES // len(values), 1), _MOST_DRAWS - draws)
+        drawn = random.random((at_once, len(values))).argpartition(len(together) - 1, axis=1)
+        as_slow += int((values[drawn[:, : len(together)]].sum(axis=1) <= most).sum())
+        draws += at_once
+    return (1 + as_slow) / (1 + draws)
 
 
 def _corrected(pairs: list[DisturbingPair]) -> list[DisturbingPair]:

@@ -29,6 +29,8 @@ NEEDED = {
     "server": "0",
     "active_w": "13",
     "inactive_w": "9",
+    "program": "x",
+    "processes": "1",
 }
 # Seconds since 1970 of the first second of a month in UTC, as `date -u -d 2026-01-01 +%s` says.
 JANUARY, MARCH = 1767225600, 1772323200
