@@ -36,6 +36,10 @@ COMMANDS = {
         "ioncast.layers_command:layers",
         "Tell how long MPI-IO calls take in each layer, and at which servers.",
     ),
+    "trace": (
+        "ioncast.trace_command:trace",
+        "Run a program under Darshan, and tell why its I/O is slow.",
+    ),
     "sql": ("ioncast.sql_command:sql", "Ask about the facts of Darshan logs in SQL."),
     "ingest": (
         "ioncast.ingest_command:ingest",
@@ -124,7 +128,7 @@ COMMANDS = {
 }
 # Commands without linear algebra. When numpy is imported, its OpenBLAS starts a thread for each
 # core, which takes as long as the import itself.
-WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "timeline", "match")
+WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "timeline", "trace", "match")
 # Subcommands from other rooms: the predictor decides what a campaign should measure, and sees a
 # change of a system in its outcomes.
 SUBCOMMANDS = {

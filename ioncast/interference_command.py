@@ -102,7 +102,8 @@ def interference(
         return
     places = None if placement is None else _placement(placement)
     with ExitStack() as stack:
-        data = stack.enter_context(asked_data(logs, None if logs else folder, None, system, io_nodes=places))
+        source = asked_data(logs, None if logs else folder, None, system, io_nodes=places)
+        data = stack.enter_context(source)
         failed = data.failed
         jobs = _rows(data, "jobs-together", {} if job is None else {"job": str(job)})
         if len(jobs) < 2:
@@ -114,7 +115,7 @@ def interference(
             history = stack.enter_context(asked_data((), folder, None)) if logs else data
             times |= _from_history(history, jobs)
         if alone:
-            lonely = stack.enter_context(asked_data(alone, None, None, system, places))
+            lonely = stack.enter_context(asked_data(alone, None, None, system, io_nodes=places))
             failed += lonely.failed
             times |= _from_lonely(lonely, jobs)
         _report(data, jobs, times, page, output_format)

@@ -18,6 +18,8 @@ NEXT_STEPS: dict[str, str | None] = {
     "timeline": "`ioncast check LOG` tells which of it is slow, and why",
     "layers": "`ioncast layers LOG participants` tells which calls are aggregated; `--html FILE`"
     " draws them",
+    "trace": "`--html FILE` draws which ranks read and wrote when; `ioncast check LOG --details`"
+    " tells more",
     "sql": "`ioncast sql --list` lists the queries; `ioncast check LOG` tells why a run is slow",
     "ingest": "`ioncast sql STORE --list` lists what it can be asked",
     "store info": "`ioncast sql STORE --list` lists what it can be asked",

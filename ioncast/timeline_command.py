@@ -134,7 +134,7 @@ def timeline(
             "a time line is a file", remedy="say --html FILE, or another option with a file"
         )
     view = _View(
-        None if ranks is None else _ranks(ranks),
+        None if ranks is None else ranks_of(ranks),
         files,
         from_s,
         until_s,
@@ -276,7 +276,7 @@ def _title(run: Run) -> str:
     return f"Time line of job {run.first.id}: {visible(run.program)}"
 
 
-def _ranks(text: str) -> list[tuple[int, int]]:
+def ranks_of(text: str) -> list[tuple[int, int]]:
     """Read ranges of ranks such as "0-63,128"."""
     ranges = []
     for part in text.split(","):

@@ -12,21 +12,6 @@ def has_mpi4py() -> bool:
     return importlib.util.find_spec("mpi4py") is not None
 
 
-def find_darshan() -> Path | None:
-    """Find libdarshan.so of the Darshan runtime whose programs are on the PATH.
-
-    Returns
-    -------
-    Path or None
-        None if it is not installed.
-    """
-    program = shutil.which("darshan-config")
-    if program is None:
-        return None
-    library = Path(program).resolve().parent.parent / "lib" / "libdarshan.so"
-    return library if library.exists() else None
-
-
 def find_hacc_io() -> Path | None:
     """Find HACC-IO's program that writes a file per process over POSIX, on the PATH.
 

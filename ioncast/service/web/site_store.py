@@ -15,7 +15,7 @@ from ioncast.service.settings import Settings
 from ioncast.service.web.concurrency_limits import Places
 from ioncast.service.web.http.problems import StoreUnavailableError
 from ioncast.show.survey import SurveyShown, survey_shown
-from ioncast.warehouse.queries import Query
+from ioncast.warehouse.queries import Query, query_of
 from ioncast.warehouse.survey import by_name, survey_of, survey_queries
 from ioncast_base.errors import BusyError, InputError, UnknownNameError
 from ioncast_base.visible_text import visible

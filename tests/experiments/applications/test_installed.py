@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.applications.installed import find_darshan, find_hacc_io
+from experiments.applications.installed import find_hacc_io
+from ioncast.darshan_runtime import find_darshan
 
 
 def test_darshan_and_hacc_io_are_found_by_the_path(

@@ -17,7 +17,6 @@ import pytest
 
 from experiments.applications import running
 from experiments.applications.darshan_writer import Record
-from experiments.applications.installed import find_darshan
 from experiments.applications.rank import page_aligned
 from experiments.applications.running import longest_s, run_application
 from experiments.applications.spec import (
@@ -31,6 +30,7 @@ from experiments.applications.spec import (
     single_a,
     single_b,
 )
+from ioncast.darshan_runtime import find_darshan
 from ioncast_base.errors import InputError, IoncastError
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log as read_darshan_log

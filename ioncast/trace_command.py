@@ -1,0 +1,239 @@
+"""`ioncast trace`: run a program under Darshan, and show its causes and its time line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from ioncast.checks_command import check
+from ioncast.darshan_runtime import configuration_of, find_darshan, is_static, traced_variables
+from ioncast.timeline_command import ranks_of, timeline
+from ioncast_base.command_options import WholeNumber, warn
+from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.visible_text import visible
+from ioncast_base.wording import counted, in_digits, listed
+
+# The processes of an MPI program start Darshan in MPI_Init. With DARSHAN_ENABLE_NONMPI the
+# launcher would write a log too.
+_LAUNCHERS = ("mpiexec", "mpirun", "srun", "aprun", "jsrun", "prun", "flux", "ibrun", "orterun")
+_HOW_TO_GET = (
+    "load its module, `spack install darshan-runtime`, or Darshan-runtime of EasyBuild; Debian has"
+    " no package; then give --darshan LIB"
+)
+_WHY_NO_LOG = (
+    "likely reasons: the program is static; it was killed, or did not call MPI_Finalize; it is not"
+    " an MPI program, but has a launcher (set DARSHAN_ENABLE_NONMPI=1); the launcher does not pass"
+    " LD_PRELOAD (Open MPI on other nodes: mpirun -x); the compute nodes cannot write this folder"
+)
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  ioncast trace -- mpiexec -n 4 ./app input
+  ioncast trace --html timeline.html --log app.darshan -- srun -n 64 ./app
+  ioncast trace --dxt-memory 64 --files '*.h5' --ranks 0-3 -- mpiexec -n 16 ./app
+  ioncast trace --overhead 5 -- python3 serial.py
+""",
+)
+@click.option(
+    "--dxt-memory",
+    "memory_mib",
+    type=WholeNumber(1, 1 << 20),
+    metavar="MIB",
+    help="Memory of a process for requests, for POSIX and for MPI-IO each.  [default: Darshan's]",
+)
+@click.option("--files", metavar="GLOB", help="Only files with such a path, such as '*.h5'.")
+@click.option("--ranks", metavar="RANKS", help="Only these ranks, such as 0-63 or 0,8,16-23.")
+@click.option(
+    "--darshan",
+    "library",
+    metavar="LIB",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Darshan's library, libdarshan.so.  [default: searched]",
+)
+@click.option(
+    "--log",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Keep the log here.  [default: PROGRAM-TIME.darshan]",
+)
+@click.option(
+    "--overhead",
+    "repetitions",
+    type=WholeNumber(1, 1000),
+    help="Run the program N times plain and N times traced, in turn, and compare their times.",
+)
+@click.option("--html", "page", metavar="FILE", type=click.Path(), help="Write a time line.")
+@click.argument("command", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def trace(
+    context: click.Context,
+    memory_mib: int | None,
+    files: str | None,
+    ranks: str | None,
+    library: Path | None,
+    log: Path | None,
+    repetitions: int | None,
+    page: str | None,
+    command: tuple[str, ...],
+) -> None:
+    """Run a program under Darshan, and tell why its I/O is slow.
+
+    COMMAND is the program or its launcher, such as mpiexec or srun, with all arguments. Darshan is
+    loaded into its processes with LD_PRELOAD and traces each request (DXT). The log is kept, and
+    the causes are those of `ioncast check`.
+
+    The exit code is that of COMMAND, or 2 if there is no log.
+    """
+    library = library or find_darshan()
+    if library is None:
+        raise InputError("Darshan's runtime is not on this machine", remedy=_HOW_TO_GET)
+    if any(each in " :" for each in str(library)):
+        what = "LD_PRELOAD cannot name a path with a space or a colon"
+        raise InputError(what, where=visible(str(library)), remedy="move the library")
+    program = _program(command)
+    name = f"{program.name}-{datetime.now().astimezone():%Y%m%dT%H%M%S}.darshan"
+    log = log or Path(visible(name))
+    if log.exists():
+        raise InputError("the file exists", where=visible(str(log)), remedy="give another --log")
+    folder = log.absolute().parent
+    # The process of rank 0 writes the log, perhaps on another node, which does not see /tmp.
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".ioncast-trace-") as place:
+        configuration = Path(place, "darshan.conf")
+        configuration.write_text(configuration_of(files, memory_mib), encoding="utf-8")
+        variables = traced_variables(
+            library.absolute(),
+            configuration,
+            has_launcher=program.name in _LAUNCHERS,
+            memory_mib=memory_mib,
+            ranks=None if ranks is None else ranks_of(ranks),
+        )
+        if repetitions is None:
+            code, written, _seconds = _traced(command, variables, Path(place, "logs"))
+        else:
+            code, written = _compared(command, variables, Path(place), repetitions)
+        logs = _keep(written, log)
+    if code:
+        warn(f"{visible(command[0])} ended with exit code {code}")
+    if not logs:
+        raise IoncastError("Darshan wrote no log", where=visible(program.name), remedy=_WHY_NO_LOG)
+    click.echo(f"log: {listed([visible(str(each)) for each in logs])}")
+    with suppress(SystemExit):
+        context.invoke(check, logs=tuple(map(str, logs)))
+    if page is not None:
+        largest = max(logs, key=lambda each: each.stat().st_size)
+        context.invoke(timeline, logs=(str(largest),), page=page)
+    sys.exit(code)
+
+
+def _program(command: Sequence[str]) -> Path:
+    """Find the program or launcher, which must be able to load libraries."""
+    found = shutil.which(command[0])
+    if found is None:
+        raise InputError("there is no such program", where=visible(command[0]))
+    if is_static(Path(found)):
+        raise InputError(
+            "the program is static, so LD_PRELOAD does not reach it",
+            where=visible(found),
+            remedy="link it dynamically, or with Darshan's `darshan-config --pre-ld-flags`",
+        )
+    return Path(found)
+
+
+def _traced(
+    command: Sequence[str], variables: Mapping[str, str], folder: Path
+) -> tuple[int, list[Path], float]:
+    """Run a program; return its exit code, its logs and its seconds."""
+    today = datetime.now().astimezone()
+    # Darshan writes into a folder of the date at which a process starts, and does not make it.
+    for day in (today, today + timedelta(days=1)):
+        Path(folder, f"{day.year}/{day.month}/{day.day}").mkdir(parents=True, exist_ok=True)
+    code, seconds = _run(command, {**variables, "DARSHAN_LOGPATH": str(folder)})
+    return code, sorted(folder.rglob("*.darshan")), seconds
+
+
+def _compared(
+    command: Sequence[str], variables: Mapping[str, str], folder: Path, repetitions: int
+) -> tuple[int, list[Path]]:
+    """Run a program plain and traced in turn, and print the times; stop when a run fails."""
+    plain, traced = [], []
+    written: list[Path] = []
+    for repetition in range(repetitions):
+        code, seconds = _run(command, {})
+        plain.append(seconds)
+        if code:
+            return code, written
+        code, written, seconds = _traced(command, variables, folder / f"logs-{repetition}")
+        traced.append(seconds)
+        if code:
+            return code, written
+    more = statistics.median(traced) / statistics.median(plain) - 1
+    # A time is as likely above the median as below it, so all N are on one side with 2 / 2^N.
+    sure = 1 - 0.5 ** (repetitions - 1)
+    click.echo(
+        f"execution time, median of {counted(repetitions, 'run')} each"
+        f" (the range holds the true median with {sure:.1%}):\n"
+        f"  plain   {_spread(plain)}\n  traced  {_spread(traced)}\n  overhead {more:+.1%}"
+    )
+    return 0, written
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    shortest, longest = in_digits(min(seconds)), in_digits(max(seconds))
+    return f"{in_digits(statistics.median(seconds))} s ({shortest} to {longest} s)"
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, float]:
+    """Run a program with more variables; return its exit code, as shells have it, and seconds."""
+    start = time.perf_counter()
+    try:
+        process = subprocess.Popen(command, env={**os.environ, **variables})  # noqa: S603
+    except OSError as error:
+        raise InputError(str(error.strerror), where=visible(command[0])) from error
+    with _passed_on(process.send_signal):
+        code = process.wait()
+    return (code if code >= 0 else 128 - code), time.perf_counter() - start
+
+
+@contextmanager
+def _passed_on(send: Callable[[int], None]) -> Iterator[None]:
+    """Pass on signals that would end this process before its program."""
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        # The terminal sends Ctrl-C to the program too, and a launcher kills its processes hard
+        # at the second one.
+        if number != signal.SIGINT:
+            send(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def _keep(written: Sequence[Path], log: Path) -> list[Path]:
+    """Move the logs out of the temporary folder: to LOG, and beside it if there are several."""
+    logs = []
+    for number, path in enumerate(written, 1):
+        kept = log if number == 1 else log.with_name(f"{log.stem}-{number}{log.suffix}")
+        shutil.move(path, kept)
+        logs.append(kept)
+    return logs
