@@ -19,7 +19,7 @@ _RECORDS_IN_MIB = 1024
 # MiB for the other modules, Darshan's default.
 _OTHER_MODULES_MIB = 4
 _ELF = b"\x7fELF"
-_EXECUTABLE, _INTERPRETER = 2, 3
+_INTERPRETER = 3  # PT_INTERP
 
 
 def find_darshan() -> Path | None:
@@ -72,9 +72,7 @@ def is_static(program: Path) -> bool:
         struct.unpack_from(f"{order}I", headers, start)[0]
         for start in range(0, len(headers) - 3, size)
     ]
-    (elf_type,) = struct.unpack_from(f"{order}H", head, 16)
-    # A static program that is position independent has the type of a library, ET_DYN.
-    return elf_type in (_EXECUTABLE, 3) and bool(kinds) and _INTERPRETER not in kinds
+    return bool(kinds) and _INTERPRETER not in kinds
 
 
 def traced_variables(
