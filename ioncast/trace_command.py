@@ -24,7 +24,7 @@ from ioncast.timeline_command import ranks_of, timeline
 from ioncast_base.command_options import WholeNumber, warn
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.visible_text import visible
-from ioncast_base.wording import counted, in_digits, listed
+from ioncast_base.wording import counted, in_digits
 
 # The processes of an MPI program start Darshan in MPI_Init. With DARSHAN_ENABLE_NONMPI the
 # launcher would write a log too.
@@ -109,11 +109,13 @@ def trace(
     program = _program(command)
     name = f"{program.name}-{datetime.now().astimezone():%Y%m%dT%H%M%S}.darshan"
     log = log or Path(visible(name))
-    if log.exists():
-        raise InputError("the file exists", where=visible(str(log)), remedy="give another --log")
-    folder = log.absolute().parent
+    folder = log.with_name(f"{log.stem}-logs")
+    for path in (log, folder):
+        if path.exists():
+            what = "the file or folder exists"
+            raise InputError(what, where=visible(str(path)), remedy="give another --log")
     # The process of rank 0 writes the log, perhaps on another node, which does not see /tmp.
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".ioncast-trace-") as place:
+    with tempfile.TemporaryDirectory(dir=log.absolute().parent, prefix=".ioncast-trace-") as place:
         configuration = Path(place, "darshan.conf")
         configuration.write_text(configuration_of(files, memory_mib), encoding="utf-8")
         variables = traced_variables(
@@ -127,17 +129,15 @@ def trace(
             code, written, _seconds = _traced(command, variables, Path(place, "logs"))
         else:
             code, written = _compared(command, variables, Path(place), repetitions)
-        logs = _keep(written, log)
+        kept = _keep(written, log, folder) if written else None
     if code:
         warn(f"{visible(command[0])} ended with exit code {code}")
-    if not logs:
+    if kept is None:
         raise IoncastError("Darshan wrote no log", where=visible(program.name), remedy=_WHY_NO_LOG)
-    click.echo(f"log: {listed([visible(str(each)) for each in logs])}")
     with suppress(SystemExit):
-        context.invoke(check, logs=tuple(map(str, logs)))
+        context.invoke(check, logs=(str(kept),))
     if page is not None:
-        largest = max(logs, key=lambda each: each.stat().st_size)
-        context.invoke(timeline, logs=(str(largest),), page=page)
+        context.invoke(timeline, logs=(str(kept),), page=page)
     sys.exit(code)
 
 
@@ -229,11 +229,16 @@ def _passed_on(send: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, former)
 
 
-def _keep(written: Sequence[Path], log: Path) -> list[Path]:
-    """Move the logs out of the temporary folder: to LOG, and beside it if there are several."""
-    logs = []
-    for number, path in enumerate(written, 1):
-        kept = log if number == 1 else log.with_name(f"{log.stem}-{number}{log.suffix}")
-        shutil.move(path, kept)
-        logs.append(kept)
-    return logs
+def _keep(written: Sequence[Path], log: Path, folder: Path) -> Path:
+    """Move a log to LOG, or several into the folder; return the log with most data."""
+    largest = max(written, key=lambda each: each.stat().st_size)
+    if len(written) == 1:
+        shutil.move(largest, log)
+        click.echo(f"log: {visible(str(log))}")
+        return log
+    folder.mkdir()
+    for path in written:
+        shutil.move(path, folder / path.name)
+    kept = folder / largest.name
+    click.echo(f"{counted(len(written), 'log')} of processes; the largest: {visible(str(kept))}")
+    return kept
