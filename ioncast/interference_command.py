@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, fields
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -96,30 +97,34 @@ def interference(
         what = "a prediction is of a system and a number of I/O nodes"
         raise InputError(what, where="--db", remedy="give --system and --io-nodes")
     folder = None if store is None else needed_store(store)
-    if not logs and job is None:
-        assert folder is not None  # noqa: S101
+    if folder is not None and not logs and job is None:
         _print_pairs(folder, system, output_format)
         return
-    places = None if placement is None else _placement(placement)
+    nodes = None if placement is None else _placement(placement)
     with ExitStack() as stack:
-        source = asked_data(logs, None if logs else folder, None, system, io_nodes=places)
-        data = stack.enter_context(source)
-        failed = data.failed
-        jobs = _rows(data, "jobs-together", {} if job is None else {"job": str(job)})
+
+        def opened(logs: Sequence[str], store: Path | None) -> AskedData:
+            return stack.enter_context(asked_data(logs, store, None, system, io_nodes=nodes))
+
+        data = opened(logs, None if logs else folder)
+        query = query_of("jobs-together")
+        jobs = data.ask(query, {"job": job, "system": None if logs else system}).to_pylist()
         if len(jobs) < 2:
             raise InputError("one job cannot be disturbed", remedy="give the logs of two jobs")
+        lonely = opened(alone, None) if alone else None
+        history = data if not logs else opened((), folder) if folder else None
         times: dict[str, TimeAlone] = {}
-        if location is not None and system is not None and io_nodes is not None:
-            times |= _predicted(data, jobs, location, system, io_nodes)
-        if folder is not None:
-            history = stack.enter_context(asked_data((), folder, None)) if logs else data
-            times |= _from_history(history, jobs)
-        if alone:
-            lonely = stack.enter_context(asked_data(alone, None, None, system, io_nodes=places))
-            failed += lonely.failed
-            times |= _from_lonely(lonely, jobs)
+        for each in jobs:
+            found = _usual_time(lonely, each, "alone") or _usual_time(history, each, "history")
+            if found is None and location is not None and system is not None and io_nodes:
+                found = _predicted_time(data, each, location, system, io_nodes)
+            if found is not None:
+                times[each["log"]] = found
+            if alone and (found is None or found.basis != "alone"):
+                what = "no log of --alone is of this program, size and bytes"
+                warn(f"{visible(each['path'])}: {what}")
         _report(data, jobs, times, page, output_format)
-    if failed:
+    if data.failed or (lonely is not None and lonely.failed):
         sys.exit(InputError.exit_code)
 
 
@@ -139,23 +144,21 @@ def _report(
     uses = pa.concat_tables([data.ask(query, {"log": job["log"]}) for job in jobs])
     found = interference_of(jobs, uses, times)
     if output_format == "json":
-        click.echo(json.dumps(texts.to_json(found), indent=1))
+        click.echo(json.dumps(texts.plain(found), indent=1))
     elif output_format == "csv":
-        for text in stream_csv(texts.CSV_COLUMNS, [list(texts.to_rows(found))]):
-            click.echo(text, nl=False)
+        _print_csv(texts.CSV_COLUMNS, texts.to_rows(found))
     else:
         click.echo("\n".join(texts.sentences(found)))
     if page is not None:
         # Only the page needs Jinja.
         from ioncast.show.interference import write_interference  # noqa: PLC0415
 
-        write_interference(page, found, jobs, uses)
+        write_interference(page, found)
 
 
-def _rows(data: AskedData, name: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
-    query = query_of(name)
-    rows: list[dict[str, Any]] = data.ask(query, query.values(given)).to_pylist()
-    return rows
+def _print_csv(names: Sequence[str], rows: Iterable[Row]) -> None:
+    for text in stream_csv(names, [rows]):
+        click.echo(text, nl=False)
 
 
 def _placement(path: Path) -> dict[str, int]:
@@ -168,104 +171,71 @@ def _placement(path: Path) -> dict[str, int]:
         raise InputError(what, where=visible(str(path)), remedy="write n12,0") from error
 
 
-def _is_alike(job: Row, other: Row) -> bool:
-    """Whether two logs moved about as many bytes."""
-    least, most = sorted((job["moved_bytes"] or 0, other["moved_bytes"] or 0))
-    return bool(other["log"] != job["log"] and other["run_seconds"] and most <= _LIKE_BYTES * least)
+def _usual_time(
+    data: AskedData | None, job: Row, basis: Literal["alone", "history"]
+) -> TimeAlone | None:
+    """Find the median time of other jobs of the program, with as many processes and bytes."""
+    from ioncast.warehouse.interference import TimeAlone, server_uses  # noqa: PLC0415
+
+    if data is None or job["program"] is None or job["processes"] is None:
+        return None
+    is_history = basis == "history"
+    variant = {"program": job["program"], "processes": job["processes"]}
+    user = {"system": job["system"], "user": job["user_id"]} if is_history else {}
+    values = {"system": None, "user": None, **variant, **user}
+    alike: dict[Any, Row] = {}
+    for row in data.ask(query_of("variant-runs"), values).to_pylist():
+        least, most = sorted((job["moved_bytes"] or 0, row["moved_bytes"] or 0))
+        is_other = row["job_id"] != job["job_id"] if is_history else row["log"] != job["log"]
+        if is_other and most <= _LIKE_BYTES * least and (row["run_seconds"] or 0) > 0:
+            # Logs of one job saw the same weather, so they count once.
+            alike[row["job_id"] if is_history else row["log"]] = row
+    if len(alike) < (_FEWEST_JOBS if is_history else 1):
+        return None
+    busy_seconds = []
+    for row in () if is_history else alike.values():
+        uses = data.ask(query_of("server-uses"), {"log": row["log"]})
+        found = server_uses([{**row, "start_us": 0, "system": None}], uses)
+        busy_seconds += [max(use.busy_seconds for use in found)] if found else []
+    usual_s = median(row["run_seconds"] for row in alike.values())
+    return TimeAlone(basis, usual_s, len(alike), median(busy_seconds) if busy_seconds else None)
 
 
-def _from_lonely(data: AskedData, jobs: Sequence[Row]) -> dict[str, TimeAlone]:
-    """Find the runs alone of the same programs, with as many processes and bytes."""
-    from ioncast.warehouse.interference import TimeAlone, largest_server_seconds  # noqa: PLC0415
-
-    lonely, query = _rows(data, "jobs-together", {}), query_of("server-uses")
-    found = {}
-    for job in jobs:
-        variant = job["program"], job["processes"]
-        alike = [
-            each
-            for each in lonely
-            if (each["program"], each["processes"]) == variant and _is_alike(job, each)
-        ]
-        if not alike:
-            warn(f"{visible(job['path'])}: no log of --alone is of this program, size and bytes")
-            continue
-        busy = [largest_server_seconds(data.ask(query, {"log": each["log"]})) for each in alike]
-        found[job["log"]] = TimeAlone(
-            "alone",
-            median(each["run_seconds"] for each in alike),
-            len(alike),
-            None if None in busy else median(filter(None, busy)),
-        )
-    return found
-
-
-def _from_history(data: AskedData, jobs: Sequence[Row]) -> dict[str, TimeAlone]:
-    """Find the usual time of the same variants in a store."""
-    from ioncast.warehouse.interference import TimeAlone  # noqa: PLC0415
-
-    query, found = query_of("variant-runs"), {}
-    for job in jobs:
-        if job["program"] is None or job["processes"] is None:
-            continue
-        names = {"program": job["program"], "processes": job["processes"], "system": job["system"]}
-        rows = data.ask(query, {**names, "user": job["user_id"]}).to_pylist()
-        alike = {row["job_id"]: row for row in rows if _is_alike(job, row)}
-        if len(alike) >= _FEWEST_JOBS:
-            usual = median(row["run_seconds"] for row in alike.values())
-            found[job["log"]] = TimeAlone("history", usual, len(alike))
-    return found
-
-
-def _predicted(
-    data: AskedData, jobs: Sequence[Row], location: str, system: str, io_nodes: int
-) -> dict[str, TimeAlone]:
-    """Predict the time of each job; its time outside of I/O stays as it was."""
+def _predicted_time(
+    data: AskedData, job: Row, location: str, system: str, io_nodes: int
+) -> TimeAlone | None:
+    """Predict the time of a job; its time outside of I/O stays as it was."""
     # The predictor takes much longer to import than a few logs take to read.
     from ioncast.warehouse.coverage import jobs_of  # noqa: PLC0415
     from ioncast.warehouse.interference import TimeAlone  # noqa: PLC0415
     from predictor.commands import command_line  # noqa: PLC0415
     from predictor.curve.asking import PredictionRequest, ask  # noqa: PLC0415
 
+    query = query_of("phases")
+    rows = data.ask(query, query.values({})).to_pylist()
     request = PredictionRequest(system, io_nodes=(io_nodes,), ran_with=io_nodes)
-    chosen = {job["log"]: job for job in jobs}
-    phases = [row for row in _rows(data, "phases", {}) if row["log"] in chosen]
-    found = {}
-    for log, extraction in zip(
-        dict.fromkeys(row["log"] for row in phases), jobs_of(phases), strict=True
-    ):
-        predicted = ask(command_line(location), request, extraction)
-        own, expected, run_seconds = (
-            predicted.own_run,
-            predicted.uncorrected,
-            chosen[log]["run_seconds"],
-        )
-        if own is None or expected is None or run_seconds is None:
-            continue
-        lost_s = expected.total_mib / own.bandwidth_mib_s - predicted.curve[0].time_s
-        found[log] = TimeAlone("prediction", run_seconds - lost_s, 0)
-    return found
+    for phases in jobs_of(row for row in rows if row["log"] == job["log"]):
+        predicted = ask(command_line(location), request, phases)
+        own, expected = predicted.own_run, predicted.uncorrected
+        if own is not None and expected is not None and job["run_seconds"] is not None:
+            lost_s = expected.total_mib / own.bandwidth_mib_s - predicted.curve[0].time_s
+            return TimeAlone("prediction", job["run_seconds"] - lost_s, 0)
+    return None
 
 
 def _print_pairs(store: Path, system: str | None, output_format: str) -> None:
-    from dataclasses import asdict, fields  # noqa: PLC0415
-
     from ioncast.warehouse.interference_texts import pair_texts  # noqa: PLC0415
     from ioncast.warehouse.pairs import DisturbingPair, pairs_of  # noqa: PLC0415
 
     query = query_of("run-places")
     with asked_data((), store, None) as data:
         pairs = pairs_of(data.ask(query, query.values({"system": system} if system else {})))
-    if output_format == "table":
-        if pairs:
-            click.echo(text_table(pair_texts(pairs)))
-        else:
-            click.echo("no two applications ran 5 times together and 5 times apart")
-        return
     rows = [{**asdict(pair), "is_disturbing": pair.is_disturbing} for pair in pairs]
     if output_format == "json":
         click.echo(json.dumps(rows, indent=1))
-        return
-    names = (*(each.name for each in fields(DisturbingPair)), "is_disturbing")
-    for text in stream_csv(names, [rows]):
-        click.echo(text, nl=False)
+    elif output_format == "csv":
+        _print_csv((*(each.name for each in fields(DisturbingPair)), "is_disturbing"), rows)
+    elif pairs:
+        click.echo(text_table(pair_texts(pairs)))
+    else:
+        click.echo("no two applications ran 5 times together and 5 times apart")

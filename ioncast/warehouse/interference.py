@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise, permutations
+from itertools import groupby, permutations
+from math import fsum
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,11 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Basis = Literal["alone", "history", "prediction"]
 Row = Mapping[str, Any]
-# DXT's resolution; a shorter request gets this duration.
-_SHORTEST_S = 1e-6
-# Times of later years lose microseconds as floats.
+# Sums of later times lose microseconds as floats.
 _MOST_US = 1 << 52
 
 
@@ -40,30 +38,33 @@ class TimeAlone:
     of traces only.
     """
 
-    basis: Basis
+    basis: Literal["alone", "history", "prediction"]
     seconds: float
     runs: int
     server_seconds: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ServerUse:
     """The I/O of an application at a server, from its first to its last request there.
 
-    `share` is of the bytes of all applications. `common_bytes` and `common_busy_seconds` are of the
-    time in which others use the server; an estimated use spreads the bytes of files evenly.
+    `requests` are the starts and ends in microseconds since 1970 (UTC), and bytes; shape (3, n).
+    `share` is of the bytes of all applications. The common time is the time in which others move
+    `others_bytes` there. An estimated use spreads the bytes of files evenly.
     """
 
     log: str
     server: Server
+    is_estimated: bool
+    requests: Floats
     start_us: int
     end_us: int
     bytes: float
-    share: float
     busy_seconds: float
-    common_bytes: float
-    common_busy_seconds: float
-    is_estimated: bool
+    share: float = 1.0
+    common_bytes: float = 0.0
+    common_busy_seconds: float = 0.0
+    others_bytes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class DisturbedRun:
     """The run of an application beside its time alone; None where nothing is known.
 
     `server_seconds` is its largest busy time at one server, and `slowest` the server where it was
-    busy longest while others used it.
+    busy longest while others used it. `lost_seconds` is the run time beyond the time alone, which
+    may be negative, and `slowdown` its ratio to the time alone.
     """
 
     log: str
@@ -100,21 +102,10 @@ class DisturbedRun:
     processes: int | None
     seconds: float | None
     alone: TimeAlone | None
+    lost_seconds: float | None
+    slowdown: float | None
     server_seconds: float | None
     slowest: Server | None
-
-    @property
-    def lost_seconds(self) -> float | None:
-        """The run time beyond the time alone, which may be negative."""
-        if self.alone is None or self.seconds is None:
-            return None
-        return self.seconds - self.alone.seconds
-
-    @property
-    def slowdown(self) -> float | None:
-        """The run time over the time alone, minus 1."""
-        lost = self.lost_seconds
-        return None if lost is None or self.alone is None else lost / self.alone.seconds
 
 
 @dataclass(frozen=True)
@@ -150,22 +141,6 @@ class Interference:
     undated: tuple[str, ...]
 
 
-class _Use(NamedTuple):
-    """Requests of a log at a server: seconds since the first job's start, and bytes."""
-
-    log: str
-    server: Server
-    starts: Floats
-    ends: Floats
-    bytes: Floats
-    end: float
-    is_estimated: bool
-
-    @property
-    def start(self) -> float:
-        return float(self.starts[0])
-
-
 def interference_of(
     jobs: Sequence[Row], uses: pa.Table, alone: Mapping[str, TimeAlone]
 ) -> Interference:
@@ -180,247 +155,169 @@ def interference_of(
     alone : mapping of str to TimeAlone
         The time alone of each log, where it is known.
     """
-    dated = {row["log"]: row for row in jobs if _is_dated(row["start_us"])}
-    origin_us = min((row["start_us"] for row in dated.values()), default=0)
-    found = list(_uses(dated, uses, origin_us))
-    by_server = [
-        list(group) for _, group in groupby(sorted(found, key=_place), lambda use: use.server)
+    used: list[ServerUse] = []
+    disturbances: list[Disturbance] = []
+    for _, group in groupby(server_uses(jobs, uses), lambda use: use.server):
+        of_server = list(group)
+        found = list(_disturbances(of_server))
+        total = fsum(use.bytes for use in of_server)
+        used += [
+            _with_common(use, total, [each for each in found if each.log == use.log])
+            for use in of_server
+        ]
+        disturbances += found
+    runs = {row["log"]: _run(row, alone.get(row["log"]), used) for row in jobs}
+    at = {(use.log, use.server): use for use in used}
+    blamed = tuple(
+        _blamed(each, runs[each.log], at[each.log, each.server].others_bytes)
+        if each.server == runs[each.log].slowest
+        else each
+        for each in disturbances
+    )
+    common: dict[Server, float] = {}
+    for use in used:
+        common[use.server] = common.get(use.server, 0.0) + use.common_bytes
+    kinds = sorted({each.server.kind for each in disturbances})
+    bottlenecks = [
+        max((at for at in common if at.kind == kind), key=lambda at: common[at]) for kind in kinds
     ]
-    server_uses = tuple(_server_use(use, group, origin_us) for group in by_server for use in group)
-    disturbances = [
-        each
-        for group in by_server
-        for one, other in permutations(group, 2)
-        if (each := _disturbance(one, other, origin_us)) is not None
-    ]
-    slowest = _slowest(server_uses, disturbances)
-    runs = tuple(_run(row, alone.get(row["log"]), server_uses, slowest) for row in jobs)
-    blamed = tuple(_blamed(each, disturbances, runs) for each in disturbances)
+    undated = tuple(row["log"] for row in jobs if not _is_dated(row["start_us"]))
+    moves = tuple(_moves(blamed, used, runs))
     return Interference(
-        runs,
-        server_uses,
-        blamed,
-        _bottlenecks(server_uses),
-        tuple(_moves(blamed, server_uses, alone)),
-        tuple(row["log"] for row in jobs if row["log"] not in dated),
+        *(tuple(runs.values()), tuple(used), blamed, tuple(bottlenecks), moves, undated)
     )
 
 
-def largest_server_seconds(uses: pa.Table) -> float | None:
-    """Find the largest busy time at one server in the rows of `server-uses` of one log."""
-    job = {"log": uses["log"][0].as_py(), "start_us": 0, "system": None} if len(uses) else None
-    found = _uses({job["log"]: job}, uses, 0) if job else ()
-    return max((_busy_seconds(use) for use in found), default=None)
+def server_uses(jobs: Sequence[Row], uses: pa.Table) -> list[ServerUse]:
+    """List the use of each server by each log, by server; `interference_of` has the parameters."""
+    dated = {row["log"]: row for row in jobs if _is_dated(row["start_us"])}
+    keys, values = ["log", "server_kind", "server", "estimated"], ["start_seconds", "end_seconds"]
+    lists = [(name, "list") for name in (*values, "bytes")]
+    found = []
+    for row in range(len(groups := uses.group_by(keys, use_threads=False).aggregate(lists))):
+        log, kind, number, is_estimated = (groups[name][row].as_py() for name in keys)
+        if log not in dated:
+            continue
+        starts, ends, moved = (
+            groups[f"{name}_list"][row].values.to_numpy(zero_copy_only=False).astype(np.float64)
+            for name, _ in lists
+        )
+        is_possible = (starts >= 0) & (starts <= ends) & (ends < _MOST_US / 1e6) & (moved >= 0)
+        if not is_possible.any():
+            continue
+        start_us = dated[log]["start_us"]
+        requests = np.array((starts * 1e6 + start_us, ends * 1e6 + start_us, moved))[:, is_possible]
+        # A microsecond is the resolution of DXT.
+        requests[1] = np.maximum(requests[1], requests[0] + 1)
+        # Darshan 3.4.0 and older note whole seconds of the start.
+        late_us = 0 if start_us % 1_000_000 else 1_000_000
+        found.append(
+            ServerUse(
+                *(log, Server(dated[log]["system"] or "", kind, number), is_estimated, requests),
+                *(round(requests[0].min()), round(requests[1].max()) + late_us),
+                *(float(requests[2].sum()), float(_busy(requests)[2].sum() / 1e6)),
+            )
+        )
+    return sorted(found, key=lambda use: (use.server, use.log))
 
 
-def bytes_by_time(uses: pa.Table, job: Row, server: Server, edges_us: Sequence[int]) -> Floats:
-    """Add up the bytes of a log at a server between times in UTC; shape (len(edges_us) - 1,)."""
-    origin_us = edges_us[0]
-    edges = np.array([(each - origin_us) / 1e6 for each in edges_us])
-    moved = np.zeros(len(edges) - 1)
-    for use in _uses({job["log"]: job}, uses, origin_us):
-        if use.server == server:
-            for place, window in enumerate(pairwise(edges)):
-                moved[place] += _bytes_within(use, _union(*np.array([window]).T))
-    return moved
+def bytes_by_time(requests: Floats, edges_us: Sequence[float] | Floats) -> Floats:
+    """Add up the bytes of requests, spread evenly, between times; shape (len(edges_us) - 1,)."""
+    starts, ends, moved = requests
+    return np.diff(
+        [(moved * ((edge - starts) / (ends - starts)).clip(0, 1)).sum() for edge in edges_us]
+    )
 
 
 def _is_dated(start_us: int | None) -> bool:
     return start_us is not None and 0 <= start_us <= _MOST_US
 
 
-def _place(use: _Use) -> tuple[Server, str]:
-    return use.server, use.log
+def _busy(intervals: Floats) -> Floats:
+    """Join intervals to those that do not overlap, with their lengths instead of bytes."""
+    order = np.argsort(intervals[0], kind="stable")
+    starts, ends = intervals[0][order], np.maximum.accumulate(intervals[1][order])
+    is_last = np.append(starts[1:] > ends[:-1], True)
+    starts, ends = starts[np.roll(is_last, 1)], ends[is_last]
+    return np.array((starts, ends, ends - starts))
 
 
-def _uses(dated: Mapping[str, Row], uses: pa.Table, origin_us: int) -> Iterator[_Use]:
-    """Yield the possible requests of each log at each server, by start."""
-    starts, ends, moved = (
-        uses[name].cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy()
-        for name in ("start_seconds", "end_seconds", "bytes")
-    )
-    is_possible = (starts >= 0) & (starts <= ends) & (ends < _MOST_US / 1e6) & (moved >= 0)
-    keys = [uses[name].combine_chunks().dictionary_encode() for name in ("log", "server_kind")]
-    columns = [*(each.indices.to_numpy() for each in keys), uses["server"].to_numpy()]
-    [rows] = is_possible.nonzero()
-    rows = rows[np.lexsort([starts[rows], *(column[rows] for column in columns)])]
-    changes = np.zeros(max(len(rows) - 1, 0), bool)
-    for column in columns:
-        changes |= np.diff(column[rows]) != 0
-    for part in np.split(rows, changes.nonzero()[0] + 1) if len(rows) else ():
-        log, kind = (each.dictionary[int(each.indices[part[0]].as_py())].as_py() for each in keys)
-        if log not in dated:
-            continue
-        start_us = dated[log]["start_us"]
-        shift = (start_us - origin_us) / 1e6
-        # Darshan 3.4.0 and older note whole seconds of the start.
-        late = 0.0 if start_us % 1_000_000 else 1.0
-        from_s = starts[part] + shift
-        until_s = np.maximum(ends[part] + shift, from_s + _SHORTEST_S)
-        yield _Use(
-            log,
-            Server(dated[log]["system"] or "", kind, int(columns[2][part[0]])),
-            *(from_s, until_s, moved[part]),
-            end=float(until_s.max()) + late,
-            is_estimated=bool(uses["estimated"][int(part[0])].as_py()),
-        )
+def _disturbances(uses: Sequence[ServerUse]) -> Iterator[Disturbance]:
+    """Yield each two applications that both move bytes at a server in their common time."""
+    for one, other in permutations(uses, 2):
+        times = max(one.start_us, other.start_us), min(one.end_us, other.end_us)
+        if times[0] < times[1]:
+            moved, by_moved = (
+                float(bytes_by_time(each.requests, times)[0]) for each in (one, other)
+            )
+            if moved > 0 and by_moved > 0:
+                yield Disturbance(one.log, other.log, one.server, *times, moved, by_moved)
 
 
-def _union(starts: Floats, ends: Floats) -> tuple[Floats, Floats]:
-    """Join intervals to windows that do not overlap."""
-    order = np.argsort(starts, kind="stable")
-    starts, ends = starts[order], np.maximum.accumulate(ends[order])
-    is_new = np.append(starts[1:] > ends[:-1], True)
-    return starts[np.append(True, is_new[:-1])], ends[is_new]
-
-
-def _seconds_within(starts: Floats, ends: Floats, windows: tuple[Floats, Floats]) -> Floats:
-    """Measure how long each interval lies in windows that do not overlap."""
-    edges = np.column_stack(windows).ravel()
-    seconds = np.append(0.0, np.cumsum(windows[1] - windows[0]))
-    covered = np.column_stack((seconds[:-1], seconds[1:])).ravel()
-    within: Floats = np.interp(ends, edges, covered) - np.interp(starts, edges, covered)
-    return within
-
-
-def _busy_seconds(use: _Use, windows: tuple[Floats, Floats] | None = None) -> float:
-    starts, ends = _union(use.starts, use.ends)
-    return float(
-        (ends - starts if windows is None else _seconds_within(starts, ends, windows)).sum()
-    )
-
-
-def _bytes_within(use: _Use, windows: tuple[Floats, Floats]) -> float:
-    shares = _seconds_within(use.starts, use.ends, windows) / (use.ends - use.starts)
-    return float((use.bytes * shares).sum())
-
-
-def _server_use(use: _Use, group: Sequence[_Use], origin_us: int) -> ServerUse:
-    total = sum(float(each.bytes.sum()) for each in group)
-    moved = float(use.bytes.sum())
-    others = [each for each in group if each.log != use.log]
-    common_bytes = common_busy = 0.0
-    if others:
-        spans = np.array([(each.start, each.end) for each in others])
-        windows = _union(*spans.T)
-        common_bytes, common_busy = _bytes_within(use, windows), _busy_seconds(use, windows)
-    return ServerUse(
-        *(use.log, use.server, *_wall_clock(use.start, use.end, origin_us), moved),
-        share=moved / total if total else 0.0,
-        busy_seconds=_busy_seconds(use),
-        common_bytes=common_bytes,
-        common_busy_seconds=common_busy,
-        is_estimated=use.is_estimated,
-    )
-
-
-def _wall_clock(start: float, end: float, origin_us: int) -> tuple[int, int]:
-    return origin_us + round(start * 1e6), origin_us + round(end * 1e6)
-
-
-def _disturbance(use: _Use, other: _Use, origin_us: int) -> Disturbance | None:
-    start, end = max(use.start, other.start), min(use.end, other.end)
-    if start >= end:
-        return None
-    window = _union(np.array([start]), np.array([end]))
-    moved, by_moved = _bytes_within(use, window), _bytes_within(other, window)
-    if not moved or not by_moved:
-        return None
-    return Disturbance(
-        *(use.log, other.log, use.server, *_wall_clock(start, end, origin_us), moved, by_moved)
-    )
-
-
-def _slowest(uses: Sequence[ServerUse], disturbances: Sequence[Disturbance]) -> dict[str, Server]:
-    """Find where each disturbed log was busy longest while others moved bytes there."""
-    others: dict[tuple[str, Server], float] = {}
-    for each in disturbances:
-        others[each.log, each.server] = others.get((each.log, each.server), 0) + each.by_bytes
-    slowest: dict[str, ServerUse] = {}
-    for use in uses:
-        if (use.log, use.server) in others:
-            known = slowest.setdefault(use.log, use)
-            if (use.common_busy_seconds, others[use.log, use.server]) > (
-                known.common_busy_seconds,
-                others[known.log, known.server],
-            ):
-                slowest[use.log] = use
-    return {log: use.server for log, use in slowest.items()}
-
-
-def _run(
-    row: Row,
-    alone: TimeAlone | None,
-    uses: Sequence[ServerUse],
-    slowest: Mapping[str, Server],
-) -> DisturbedRun:
-    log, seconds = row["log"], row["run_seconds"]
-    return DisturbedRun(
-        *(log, row["path"], row["program"], row["job_id"], row["processes"]),
-        seconds=seconds if seconds is not None and seconds > 0 else None,
-        alone=alone if alone is not None and alone.seconds > 0 else None,
-        server_seconds=max((use.busy_seconds for use in uses if use.log == log), default=None),
-        slowest=slowest.get(log),
-    )
-
-
-def _blamed(
-    each: Disturbance, disturbances: Sequence[Disturbance], runs: Sequence[DisturbedRun]
-) -> Disturbance:
-    """Add the blame, if this is at the slowest server of the disturbed log."""
-    [run] = [run for run in runs if run.log == each.log]
-    if each.server != run.slowest:
-        return each
-    total = sum(
-        other.by_bytes
-        for other in disturbances
-        if (other.log, other.server) == (each.log, each.server)
-    )
-    blame, lost = each.by_bytes / total, run.lost_seconds
+def _with_common(use: ServerUse, total: float, found: Sequence[Disturbance]) -> ServerUse:
+    """Add the share of all bytes at the server, and the values of the common time."""
+    share = use.bytes / total if total else 0.0
+    if not found:
+        return replace(use, share=share)
+    edges_us = _busy(np.array([(each.start_us, each.end_us) for each in found]).T)[:2].T.ravel()
     return replace(
-        each, blame=blame, blamed_seconds=None if lost is None else max(lost, 0.0) * blame
+        use,
+        share=share,
+        common_bytes=float(bytes_by_time(use.requests, edges_us)[::2].sum()),
+        common_busy_seconds=float(bytes_by_time(_busy(use.requests), edges_us)[::2].sum() / 1e6),
+        others_bytes=fsum(each.by_bytes for each in found),
     )
 
 
-def _bottlenecks(uses: Sequence[ServerUse]) -> tuple[Server, ...]:
-    """Find the server of each kind with most bytes of several applications in common time."""
-    moved: dict[Server, float] = {}
-    for use in uses:
-        moved[use.server] = moved.get(use.server, 0.0) + use.common_bytes
-    kinds = sorted({server.kind for server, value in moved.items() if value})
-    return tuple(
-        max(
-            (server for server in sorted(moved) if server.kind == kind),
-            key=lambda server: moved[server],
-        )
-        for kind in kinds
+def _run(row: Row, alone: TimeAlone | None, uses: Sequence[ServerUse]) -> DisturbedRun:
+    seconds = row["run_seconds"] if (row["run_seconds"] or 0) > 0 else None
+    alone = alone if alone and alone.seconds > 0 else None
+    lost = seconds - alone.seconds if seconds and alone else None
+    own = [use for use in uses if use.log == row["log"]]
+    slowest = max(
+        (use for use in own if use.others_bytes),
+        key=lambda use: (use.common_busy_seconds, use.others_bytes),
+        default=None,
     )
+    names = ("log", "path", "program", "job_id", "processes")
+    return DisturbedRun(
+        **{name: row[name] for name in names},
+        seconds=seconds,
+        alone=alone,
+        lost_seconds=lost,
+        slowdown=lost / alone.seconds if lost is not None and alone else None,
+        server_seconds=max((use.busy_seconds for use in own), default=None),
+        slowest=slowest.server if slowest else None,
+    )
+
+
+def _blamed(each: Disturbance, run: DisturbedRun, others_bytes: float) -> Disturbance:
+    blame, lost = each.by_bytes / others_bytes, run.lost_seconds
+    seconds = None if lost is None else max(lost, 0.0) * blame
+    return replace(each, blame=blame, blamed_seconds=seconds)
 
 
 def _moves(
     disturbances: Sequence[Disturbance],
     uses: Sequence[ServerUse],
-    alone: Mapping[str, TimeAlone],
+    runs: Mapping[str, DisturbedRun],
 ) -> Iterator[Move]:
     """Yield for each two logs the cheaper way to share no server of a kind."""
     shared: dict[tuple[str, str, str], set[int]] = {}
     for each in disturbances:
-        if each.log < each.by:
-            pair = each.log, each.by, each.server.kind
-            shared.setdefault(pair, set()).add(each.server.number)
+        shared.setdefault((each.log, each.by, each.server.kind), set()).add(each.server.number)
+    used: dict[tuple[str, str], set[int]] = {}
+    for use in uses:
+        used.setdefault((use.log, use.server.kind), set()).add(use.server.number)
     for (log, other, kind), left in shared.items():
-        used = {
-            each: {use.server.number for use in uses if (use.log, use.server.kind) == (each, kind)}
-            for each in (log, other)
-        }
-        moved = min((log, other), key=lambda each: len(left) / len(used[each]))
-        kept = used[moved] - left
-        cost = len(used[moved]) / len(kept) - 1 if kept and kind == "OST" else None
-        known = alone.get(moved)
+        if log > other:
+            continue
+        moved = min((log, other), key=lambda each: len(left) / len(used[each, kind]))
+        kept = used[moved, kind] - left
+        cost = len(used[moved, kind]) / len(kept) - 1 if kept and kind == "OST" else None
+        alone = runs[moved].alone
         yield Move(
             *(moved, other if moved == log else log, kind),
-            left=tuple(sorted(left)),
-            kept=tuple(sorted(kept)),
-            cost=cost,
-            cost_seconds=None if cost is None or known is None else cost * known.seconds,
+            *(tuple(sorted(left)), tuple(sorted(kept)), cost),
+            cost_seconds=cost * alone.seconds if cost is not None and alone else None,
         )

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ioncast.warehouse.interference import (
-    DisturbedRun,
-    Interference,
-    Move,
-    Server,
-    TimeAlone,
-)
+from ioncast.warehouse.interference import DisturbedRun, Interference, Move, Server, TimeAlone
 from ioncast.warehouse.pairs import DisturbingPair
 from ioncast.warehouse.survey_texts import cell
 from ioncast_base.visible_text import visible
@@ -29,21 +23,14 @@ _BASES = {
 }
 
 
-def to_json(found: Interference) -> dict[str, Any]:
-    """Turn interference into plain values for JSON."""
-    values: dict[str, Any] = _plain(asdict(found))
-    for record, run in zip(values["runs"], found.runs, strict=True):
-        record |= {"lost_seconds": run.lost_seconds, "slowdown": run.slowdown}
-    return values
-
-
-def _plain(value: Any) -> Any:
-    """Name the parts of servers, which are tuples."""
+def plain(value: Any) -> Any:
+    """Turn interference into plain values for JSON, without single requests."""
     if isinstance(value, Server):
         return value._asdict()
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    if is_dataclass(value):
+        names = [each.name for each in fields(value) if each.name != "requests"]
+        return {name: plain(getattr(value, name)) for name in names}
+    return [plain(each) for each in value] if isinstance(value, tuple) else value
 
 
 def to_rows(found: Interference) -> Iterator[dict[str, Any]]:
@@ -51,9 +38,8 @@ def to_rows(found: Interference) -> Iterator[dict[str, Any]]:
     runs = {run.log: run for run in found.runs}
     for use in found.uses:
         run = runs[use.log]
-        about = {"program": run.program, "job_id": run.job_id}
         place = {"server_kind": use.server.kind, "server": use.server.number}
-        values = {**asdict(use), **about, **place}
+        values = {**plain(use), **place, "program": run.program, "job_id": run.job_id}
         yield {name: values[name] for name in CSV_COLUMNS}
 
 
@@ -72,20 +58,32 @@ def sentences(found: Interference) -> Iterator[str]:
     elif not found.disturbances:
         yield "No two of these logs move bytes on the same server at the same time."
     for server in found.bottlenecks:
-        yield _bottleneck(found, server, names)
+        uses = [use for use in found.uses if use.server == server and use.common_bytes]
+        spans = [each for each in found.disturbances if each.server == server]
+        start, end = min(each.start_us for each in spans), max(each.end_us for each in spans)
+        moved = listed([f"{size(use.common_bytes)} of {names[use.log]}" for use in uses])
+        clock = f"from {cell('start_us', start)} UTC for {duration((end - start) / 1e6)}"
+        yield f"The bottleneck is {server_text(server)}: {clock} it moves {moved}."
     for run in found.runs:
-        yield from _run_sentences(found, run, names)
+        if run.slowest is not None:
+            yield f"{names[run.log]}{_slowdown(run)}."
+    for each in found.disturbances:
+        if each.blame is not None:
+            lost = f", {duration(each.blamed_seconds)} at most" if each.blamed_seconds else ""
+            yield (
+                f"{names[each.by]} has {each.blame:.0%} of the blame for {names[each.log]}{lost}:"
+                f" it moves {size(each.by_bytes)} on {server_text(each.server)} beside"
+                f" {size(each.bytes)}."
+            )
     yield from (_move(move, names) for move in found.moves)
 
 
 def names_of(found: Interference) -> dict[str, str]:
     """Name each log by its program and job, and by its file where these are not enough."""
-    names = {run.log: _name(run) for run in found.runs}
-    counts = list(names.values())
+    names = [f"{visible(run.program or 'a program')} of job {run.job_id}" for run in found.runs]
     return {
-        run.log: names[run.log]
-        + (f" ({visible(run.path)})" if counts.count(names[run.log]) > 1 else "")
-        for run in found.runs
+        run.log: f"{name} ({visible(run.path)})" if names.count(name) > 1 else name
+        for run, name in zip(found.runs, names, strict=True)
     }
 
 
@@ -94,49 +92,20 @@ def server_text(server: Server) -> str:
     return f"{'I/O node' if server.kind == 'ION' else server.kind} {server.number}"
 
 
-def _name(run: DisturbedRun) -> str:
-    return f"{visible(run.program or 'a program')} of job {run.job_id}"
-
-
-def _bottleneck(found: Interference, server: Server, names: Mapping[str, str]) -> str:
-    uses = [use for use in found.uses if use.server == server and use.common_bytes]
-    spans = [each for each in found.disturbances if each.server == server]
-    start, end = min(each.start_us for each in spans), max(each.end_us for each in spans)
-    moved = [f"{size(use.common_bytes)} of {names[use.log]}" for use in uses]
-    clock = f"from {cell('start_us', start)} UTC for {duration((end - start) / 1e6)}"
-    return f"The bottleneck is {server_text(server)}: {clock} it moves {listed(moved)}."
-
-
-def _run_sentences(
-    found: Interference, run: DisturbedRun, names: Mapping[str, str]
-) -> Iterator[str]:
-    name = names[run.log]
-    if run.slowest is None:
-        return
-    if run.alone is None or run.slowdown is None or run.seconds is None:
-        yield (
-            f"{name}: its slowdown is unknown, because no run alone, no history and no prediction"
-            " tells its time without others."
-        )
-    else:
-        more = "longer" if run.slowdown >= 0 else "shorter"
-        yield (
-            f"{name} takes {duration(run.seconds)}, {abs(run.slowdown):.0%} {more} than"
-            f" {duration(run.alone.seconds)} ({alone_text(run.alone)})."
-        )
-    for each in found.disturbances:
-        if each.log == run.log and each.blame is not None:
-            lost = f", {duration(each.blamed_seconds)} at most" if each.blamed_seconds else ""
-            yield (
-                f"{names[each.by]} has {each.blame:.0%} of the blame for {name}{lost}:"
-                f" it moves {size(each.by_bytes)} on {server_text(each.server)} beside"
-                f" {size(each.bytes)}."
-            )
-
-
 def alone_text(alone: TimeAlone) -> str:
     """Say how a time alone is known."""
     return _BASES[alone.basis].format(runs=counted(alone.runs, "other run"))
+
+
+def _slowdown(run: DisturbedRun) -> str:
+    if run.alone is None or run.slowdown is None or run.seconds is None:
+        return (
+            ": its slowdown is unknown, because no run alone, no history and no prediction tells"
+            " its time without others"
+        )
+    more = "longer" if run.slowdown >= 0 else "shorter"
+    alone = f"{duration(run.alone.seconds)} ({alone_text(run.alone)})"
+    return f" takes {duration(run.seconds)}, {abs(run.slowdown):.0%} {more} than {alone}"
 
 
 def _move(move: Move, names: Mapping[str, str]) -> str:

@@ -18,9 +18,9 @@ from ioncast.warehouse.interference import (
     TimeAlone,
     bytes_by_time,
     interference_of,
-    largest_server_seconds,
+    server_uses,
 )
-from ioncast.warehouse.interference_texts import sentences, to_json, to_rows
+from ioncast.warehouse.interference_texts import plain, sentences, to_rows
 from ioncast.warehouse.queries import query_of
 from ioncast.warehouse.schema import SCHEMAS
 
@@ -244,13 +244,22 @@ def test_impossible_times_and_sizes_do_not_count() -> None:
     assert result.undated == ("c", "d")
     assert {each.log: each.bytes for each in result.uses} == {"a": 5, "b": 5}
     huge = found([job("a"), job("b")], [{**each, "bytes": (1 << 63) - 1} for each in good])
-    assert to_json(huge)["disturbances"][0]["bytes"] == pytest.approx(2.0**63)
+    assert plain(huge)["disturbances"][0]["bytes"] == pytest.approx(2.0**63)
+
+
+def test_bytes_outside_the_time_of_the_other_are_no_bottleneck() -> None:
+    # B moves bytes before and after A, but not while A does.
+    uses = [use("a", 0, 5, 4, 5), use("b", 0, 5, 0, 1), use("b", 0, 5, 9, 10)]
+    result = found([job("a"), job("b")], uses)
+    assert (result.bottlenecks, result.disturbances) == ((), ())
+    assert list(sentences(result)) == list(sentences(MOVED))
 
 
 def test_bytes_by_time_add_up_to_the_bytes() -> None:
-    uses = pa.Table.from_pylist([use("a", 0, 90, 0, 9), use("a", 1, 7, 0, 9)], schema=SCHEMA)
+    uses = pa.Table.from_pylist([use("a", 0, 90, 0, 9)], schema=SCHEMA)
+    [at_first] = server_uses([job("a")], uses)
     edges = [START_US + second * 3_000_000 for second in range(5)]
-    bins = bytes_by_time(uses, job("a"), Server("", "OST", 0), edges)
+    bins = bytes_by_time(at_first.requests, edges)
     assert bins.tolist() == pytest.approx([30, 30, 30, 0])
 
 
@@ -298,4 +307,4 @@ def test_requests_count_at_servers_once_and_files_stand_in_for_them() -> None:
     result = interference_of([job("a"), job("b")], uses, {})
     assert "(estimated)" in next(sentences(result))
     assert [row["server"] for row in to_rows(result)] == [3, 3]
-    assert largest_server_seconds(uses.slice(0, 1)) == pytest.approx(2.0)
+    assert [each.busy_seconds for each in server_uses([job("a")], uses)] == pytest.approx([2.0])
