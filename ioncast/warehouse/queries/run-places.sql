@@ -15,5 +15,7 @@ from jobs join (
 where (:system is null or system = :system)
     and (:program is null or month in (select month from jobs where program = :program))
     and start_us is not null and run_seconds >= 0 and bandwidth_mib_s > 0
+    -- Neither infinite nor NaN, which is larger than all numbers.
+    and bandwidth_mib_s < 1e12
     and program is not null and processes is not null
 order by log nulls last, kind nulls last, place nulls last

@@ -102,6 +102,23 @@ def test_a_program_without_a_pair_is_not_named() -> None:
     assert pairs(planted(2.0), "a") == pairs(planted(2.0))
 
 
+@pytest.mark.parametrize("bandwidth", [float("nan"), float("inf"), 0.0, -1.0])
+def test_impossible_bandwidths_do_not_count(bandwidth: float) -> None:
+    assert pairs([*planted(2.0), ("a", 0, bandwidth, 3)]) == pairs(planted(2.0))
+
+
+def test_a_sure_pair_is_found_among_a_thousand() -> None:
+    runs = [
+        (f"p{number}", hour, 1000.0 + hour % 7, 3)
+        for number in range(32)
+        for hour in [*range(8), *range(100 + 10 * number, 108 + 10 * number)]
+    ]
+    sure = [("sure", hour, 10.0 if 0 <= hour else 1000.0, 3) for hour in range(-30, 8)]
+    found = pairs([*runs, *sure])
+    assert len(found) > 1000
+    assert {each.program for each in found if each.is_disturbing} == {"sure"}
+
+
 @pytest.mark.slow
 def test_chance_names_at_most_two_of_a_hundred_stores() -> None:
     named = 0
