@@ -212,9 +212,9 @@ def _predicted_time(
     from predictor.curve.asking import PredictionRequest, ask  # noqa: PLC0415
 
     query = query_of("phases")
-    rows = data.ask(query, query.values({})).to_pylist()
+    rows = data.ask(query, query.values({"log": job["log"]})).to_pylist()
     request = PredictionRequest(system, io_nodes=(io_nodes,), ran_with=io_nodes)
-    for phases in jobs_of(row for row in rows if row["log"] == job["log"]):
+    for phases in jobs_of(rows):
         predicted = ask(command_line(location), request, phases)
         own, expected = predicted.own_run, predicted.uncorrected
         if own is not None and expected is not None and job["run_seconds"] is not None:

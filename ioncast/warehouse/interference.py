@@ -170,31 +170,35 @@ def interference_of(
     at = {(use.log, use.server): use for use in used}
     blamed = tuple(
         _blamed(each, runs[each.log], at[each.log, each.server].others_bytes)
-        if each.server == runs[each.log].slowest
-        else each
         for each in disturbances
     )
-    common: dict[Server, float] = {}
-    for use in used:
-        common[use.server] = common.get(use.server, 0.0) + use.common_bytes
-    kinds = sorted({each.server.kind for each in disturbances})
-    bottlenecks = [
-        max((at for at in common if at.kind == kind), key=lambda at: common[at]) for kind in kinds
-    ]
+    bottlenecks: dict[str, tuple[float, Server]] = {}
+    for server, of_server in groupby(used, lambda use: use.server):
+        common = fsum(use.common_bytes for use in of_server)
+        if common > bottlenecks.get(server.kind, (0.0,))[0]:
+            bottlenecks[server.kind] = common, server
     undated = tuple(row["log"] for row in jobs if not _is_dated(row["start_us"]))
     moves = tuple(_moves(blamed, used, runs))
     return Interference(
-        *(tuple(runs.values()), tuple(used), blamed, tuple(bottlenecks), moves, undated)
+        *(
+            tuple(runs.values()),
+            tuple(used),
+            blamed,
+            tuple(each for _, each in bottlenecks.values()),
+            moves,
+            undated,
+        )
     )
 
 
 def server_uses(jobs: Sequence[Row], uses: pa.Table) -> list[ServerUse]:
     """List the use of each server by each log, by server; `interference_of` has the parameters."""
     dated = {row["log"]: row for row in jobs if _is_dated(row["start_us"])}
-    keys, values = ["log", "server_kind", "server", "estimated"], ["start_seconds", "end_seconds"]
-    lists = [(name, "list") for name in (*values, "bytes")]
+    keys = ["log", "server_kind", "server", "estimated"]
+    lists = [(name, "list") for name in ("start_seconds", "end_seconds", "bytes")]
+    groups = uses.group_by(keys, use_threads=False).aggregate(lists)
     found = []
-    for row in range(len(groups := uses.group_by(keys, use_threads=False).aggregate(lists))):
+    for row in range(len(groups)):
         log, kind, number, is_estimated = (groups[name][row].as_py() for name in keys)
         if log not in dated:
             continue
@@ -292,6 +296,9 @@ def _run(row: Row, alone: TimeAlone | None, uses: Sequence[ServerUse]) -> Distur
 
 
 def _blamed(each: Disturbance, run: DisturbedRun, others_bytes: float) -> Disturbance:
+    """Add the blame, if this is at the slowest server of the disturbed log."""
+    if each.server != run.slowest:
+        return each
     blame, lost = each.by_bytes / others_bytes, run.lost_seconds
     seconds = None if lost is None else max(lost, 0.0) * blame
     return replace(each, blame=blame, blamed_seconds=seconds)

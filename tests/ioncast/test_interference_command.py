@@ -110,6 +110,8 @@ def test_history_is_the_median_of_the_same_variant_in_the_store(
     for number in range(5):
         at_s = START_S - 9000 * (number + 1)
         log_of(earlier, "solver", 48 + number, job=100 + number, at_s=at_s)
+    # Another log of the same job is no history.
+    log_of(earlier, "solver", 90, job=1, at_s=START_S - 90000)
     store = tmp_path / "store"
     assert run_ioncast("ingest", earlier, "--system", "here", "--store", store).returncode == 0
     done = run_ioncast("interference", *logs, "--placement", placement, "--store", store)
@@ -151,6 +153,8 @@ def test_a_job_of_a_store_is_beside_those_of_its_time(logs: list[Path], tmp_path
     done = run_ioncast("interference", *words, "--format", "json")
     assert done.returncode == 0, done.stderr
     assert {run["program"] for run in json.loads(done.stdout)["runs"]} == {"solver", "filter"}
+    done = run_ioncast("interference", *words, "--system", "elsewhere")
+    assert "one job cannot be disturbed" in done.stderr
     pairs = run_ioncast("interference", "--store", store)
     assert pairs.stdout == "no two applications ran 5 times together and 5 times apart\n"
 

@@ -113,7 +113,7 @@ def test_a_sure_pair_is_found_among_a_thousand() -> None:
         for number in range(32)
         for hour in [*range(8), *range(100 + 10 * number, 108 + 10 * number)]
     ]
-    sure = [("sure", hour, 10.0 if 0 <= hour else 1000.0, 3) for hour in range(-30, 8)]
+    sure = [("sure", hour, 10.0 if hour >= 0 else 1000.0, 3) for hour in range(-30, 8)]
     found = pairs([*runs, *sure])
     assert len(found) > 1000
     assert {each.program for each in found if each.is_disturbing} == {"sure"}
