@@ -10,8 +10,8 @@ from ioncast.warehouse.interference import Interference, Server, bytes_by_time
 from ioncast.warehouse.interference_texts import alone_text, names_of, sentences, server_text
 from ioncast.warehouse.survey_texts import cell
 from ioncast_base.pages import figures
-from ioncast_base.pages.page import bullets, drawn, table, write_page
-from ioncast_base.wording import duration, size
+from ioncast_base.pages.page import bullets, drawn, write_page
+from ioncast_base.wording import duration
 
 _COLUMNS = 60
 _MIB = 1 << 20
@@ -21,25 +21,12 @@ _GROUP, _ROW = 0.56, 76
 
 def write_interference(path: str | Path, found: Interference) -> None:
     """Write the page of some jobs."""
-    names = names_of(found)
     parts = [bullets("Who disturbs whom", list(sentences(found)))]
     title = "Run time and largest server time, alone and together"
     parts.append(drawn(_times(found), title))
     for server in found.bottlenecks:
         parts.append(drawn(_by_time(found, server), f"Bytes at {server_text(server)}"))
-    rows = [
-        {
-            "Application": names[use.log],
-            "Server": server_text(use.server),
-            "Bytes": size(use.bytes),
-            "Of all": f"{use.share:.0%}",
-            "Busy": duration(use.busy_seconds),
-            "Bytes in common time": size(use.common_bytes),
-            "Estimated": "yes" if use.is_estimated else "no",
-        }
-        for use in found.uses
-    ]
-    write_page(path, title="Interference", parts=[*parts, table(rows, texts=2)])
+    write_page(path, title="Interference", parts=parts)
 
 
 def _times(found: Interference) -> figures.Figure:

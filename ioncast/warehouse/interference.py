@@ -173,8 +173,8 @@ def interference_of(
         for each in disturbances
     )
     bottlenecks: dict[str, tuple[float, Server]] = {}
-    for server, of_server in groupby(used, lambda use: use.server):
-        common = fsum(use.common_bytes for use in of_server)
+    for server, at_server in groupby(used, lambda use: use.server):
+        common = fsum(use.common_bytes for use in at_server)
         if common > bottlenecks.get(server.kind, (0.0,))[0]:
             bottlenecks[server.kind] = common, server
     undated = tuple(row["log"] for row in jobs if not _is_dated(row["start_us"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ioncast.show.interference import write_interference
 from ioncast.warehouse.engine import asking
 from ioncast.warehouse.interference import (
     Interference,
@@ -253,6 +255,12 @@ def test_bytes_outside_the_time_of_the_other_are_no_bottleneck() -> None:
     result = found([job("a"), job("b")], uses)
     assert (result.bottlenecks, result.disturbances) == ((), ())
     assert list(sentences(result)) == list(sentences(MOVED))
+
+
+def test_a_page_of_jobs_without_times_and_servers_is_written(tmp_path: Path) -> None:
+    write_interference(tmp_path / "page.html", found([job("a", None), job("b", None)], []))
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "No log tells the servers of its I/O" in text
 
 
 def test_bytes_by_time_add_up_to_the_bytes() -> None:
