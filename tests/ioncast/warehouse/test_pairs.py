@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ HOUR_US = 3_600_000_000
 NEW_YEAR_US = 1_767_225_600_000_000
 
 
-def store(runs: list[tuple[str, int, float, int | None]]) -> dict[str, pa.Table]:
+def store(runs: Sequence[tuple[str, int, float, int | None]]) -> dict[str, pa.Table]:
     """Tables of runs: each a program, its hour, its bandwidth and its server."""
     jobs, servers, files = [], [], []
     for number, (program, hour, bandwidth, server) in enumerate(runs):
@@ -47,7 +48,7 @@ def store(runs: list[tuple[str, int, float, int | None]]) -> dict[str, pa.Table]
 
 
 def pairs(
-    runs: list[tuple[str, int, float, int | None]], program: str | None = None
+    runs: Sequence[tuple[str, int, float, int | None]], program: str | None = None
 ) -> list[DisturbingPair]:
     query = query_of("run-places")
     given = {} if program is None else {"program": program}
