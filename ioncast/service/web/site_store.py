@@ -77,6 +77,13 @@ class SiteStore:
         self._pairs: OrderedDict[tuple[tuple[str, ...], str, str], list[DisturbingPair]]
         self._pairs = OrderedDict()
 
+    def query(self, name: str) -> Query:
+        """Find a named query; UnknownNameError with similar names for any other one."""
+        if name not in self.queries:
+            remedy = f"there are {alike_first(name, self.queries)}; GET /v1/queries lists all"
+            raise UnknownNameError(f"there is no query {visible(name)!r}", remedy=remedy)
+        return self.queries[name]
+
     def answer(self, name: str, given: Mapping[str, str]) -> RowsOfQuery:
         """Answer a named query, with values of its parameters as the command line has them.
 
@@ -89,10 +96,7 @@ class SiteStore:
         StoreUnavailableError, BusyError
             If the store cannot be read, the query takes too much, or another one is being answered.
         """
-        if name not in self.queries:
-            remedy = f"there are {alike_first(name, self.queries)}; GET /v1/queries lists all"
-            raise UnknownNameError(f"there is no query {visible(name)!r}", remedy=remedy)
-        folder, query = self._folder(), self.queries[name]
+        query, folder = self.query(name), self._folder()
         values = query.values(given)
         _bundles(folder)
         with self._asking(folder, _QUERY_S) as ask:

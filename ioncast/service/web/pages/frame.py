@@ -50,7 +50,7 @@ MENU = (
     Link("Overview", "pages.overview"),
     Link("Applications", "pages.applications", ("pages.application", "pages.comparison")),
     Link("Jobs", "pages.jobs", ("pages.job",)),
-    Link("Survey", "pages.survey"),
+    Link("Survey", "pages.survey", ("pages.queries", "pages.query")),
     Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
     Link("Validation", "pages.validation"),
     Link("Predict", "pages.predict", ("pages.predict_log", "pages.kept", "pages.delete_kept")),

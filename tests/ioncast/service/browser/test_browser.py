@@ -37,6 +37,8 @@ PAGES = {
     "jobs": "/jobs",
     "job": "/jobs/hacc-io-4-0",
     "survey": "/survey",
+    "queries": "/queries",
+    "query": "/queries/latency-max",
     "benchmarks": "/benchmarks",
     "benchmark": "/benchmarks/14",
     "validation": "/validation",

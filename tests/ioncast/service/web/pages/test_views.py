@@ -63,7 +63,10 @@ LISTS = (
 # A job of the demonstration: its row is in applications.csv.
 JOB = "hacc-io-4-0"
 COMPARED = "/applications/1/compare?run=1&with=2"
-PAGES = (*LISTS, "/applications/1", COMPARED, "/benchmarks/1", f"/jobs/{JOB}")
+PAGES = (
+    *(*LISTS, "/applications/1", COMPARED, "/benchmarks/1", f"/jobs/{JOB}"),
+    *("/queries", "/queries/users"),
+)
 
 # Pages that do not depend on the database.
 
@@ -249,7 +252,9 @@ class TestEveryPage:
             for rule in filled.application.url_map.iter_rules()
             if rule.endpoint.startswith(f"{pages.name}.") and "GET" in (rule.methods or ())
         }
-        tested = {re.sub(rf"/(1|{JOB})(?=/|$)", "/<>", path.partition("?")[0]) for path in PAGES}
+        tested = {
+            re.sub(rf"/(1|{JOB}|users)(?=/|$)", "/<>", path.partition("?")[0]) for path in PAGES
+        }
         # The address of a kept result is random: test_kept.py.
         assert {re.sub("<.*>", "<>", view) for view in views} == tested | {"/kept/<>"}
 

@@ -1,0 +1,48 @@
+"""The pages of the named queries: a list, and for each a form of its parameters and the answer."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from flask import Blueprint, Response, redirect, request, url_for
+
+from ioncast.service.context import service
+from ioncast.service.web.api.queries import ValuesOfParameters
+from ioncast.service.web.http.access import limit_client
+from ioncast.service.web.http.given import checked_query
+from ioncast.service.web.pages.frame import page, problem_of, wants_page
+from ioncast_base.errors import InputError
+
+
+def register(pages: Blueprint) -> None:
+    """Add these pages to the others."""
+    pages.get("/queries")(queries)
+    pages.get("/queries/<name>")(query)
+
+
+def queries() -> Response:
+    """List the named queries; without a store, show how to make one."""
+    store = service().store
+    if store.folder is None:
+        return cast("Response", redirect(url_for("pages.survey"), 303))
+    return page("queries.html", queries=store.queries.values())
+
+
+def query(name: str) -> Response:
+    """Show the form of a query, and its answer if the address has all values that it needs."""
+    limit_client(service(), request)
+    store = service().store
+    chosen = store.query(name)
+    values = checked_query(ValuesOfParameters, request.environ).__pydantic_extra__
+    # A field that was left blank has its usual value.
+    given = {key: value for key, value in values.items() if value}
+    if store.folder and not values and any(each.usual is None for each in chosen.parameters):
+        return page("query.html", query=chosen, given=given)
+    try:
+        found = store.answer(name, given)
+    except InputError as error:
+        if not wants_page():
+            raise
+        problem = problem_of(error)["detail"]
+        return page("query.html", error.http_status, query=chosen, given=given, problem=problem)
+    return page("query.html", query=chosen, given=given, found=found)
