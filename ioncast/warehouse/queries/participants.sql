@@ -22,7 +22,8 @@
     group by 1, 2, 3, 4
 )
 select taking_part.log, taking_part.file, taking_part.instance, call_number, start_seconds,
-    processes, aggregators, processes / nullif(cast(aggregators as double), 0) as aggregation,
+    processes, aggregators,
+    processes / nullif(cast(aggregators as double), 0) as processes_per_aggregator,
     nullif(servers, 0) as servers, fragments, bytes, below_bytes, exclusive_mpi_share
 from taking_part left join reached on reached.log = taking_part.log
     and reached.file = taking_part.file

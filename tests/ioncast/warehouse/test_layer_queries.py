@@ -249,8 +249,9 @@ def test_a_collective_call_waits_for_its_longest_chain() -> None:
 
 def test_participants_of_a_collective_call_are_its_processes_aggregators_and_servers() -> None:
     [call] = answers(planted(), "participants")
-    names = ("processes", "aggregators", "aggregation", "servers", "fragments", "below_bytes")
-    assert [call[name] for name in names] == [2, 1, 2, 2, 2, 40 * MEGABYTE]
+    names = ("processes", "aggregators", "processes_per_aggregator", "servers", "fragments")
+    assert [call[name] for name in names] == [2, 1, 2, 2, 2]
+    assert call["below_bytes"] == 40 * MEGABYTE
     assert call["exclusive_mpi_share"] == pytest.approx(11 / 18)
 
 
