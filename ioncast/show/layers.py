@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from ioncast_base.pages.figures import (
     categories,
     from_zero,
     kind_colour,
+    logarithmic,
     numbers,
     stacked,
     whole_ticks,
@@ -33,8 +35,10 @@ Row = Mapping[str, Any]
 Rows = Callable[..., list[Row]]
 # Bars beyond which they are too thin, series beyond which colours repeat, and labels of an axis.
 _MOST_BARS, _MOST_SERIES, _MOST_LABELS = 32, 8, 8
+# Seconds beyond these are mistakes of clocks.
+_LEAST_S, _MOST_S = 1e-9, 1e9
 # Bars with a number of three digits, on the screen of a telephone.
-_MOST_NUMBERED = 16
+_MOST_NUMBERED = 10
 _SYMBOLS: Sequence[Symbol] = ("circle", "square", "diamond", "triangle", "ring", "cross")
 _LAYERS = {
     "MPI-IO": ("var(--kind-0)", "mpi_seconds"),
@@ -147,7 +151,7 @@ def _fragments(longest: Sequence[Row], shortest: Sequence[Row], process: int) ->
     names = [f"{row['call_number']}-{row['fragment']}" for row in shown]
     if not shortest:
         panel = _numbered("all servers", shown, names, "call-fragment", has_numbers=False)
-        return Figure([panel], has_legend=False), cut
+        return Figure([_in_powers(panel, shown)], has_legend=False), cut
     at = {
         (row["call_number"], row["fragment"]): row for row in shortest if row["process"] == process
     }
@@ -156,7 +160,17 @@ def _fragments(longest: Sequence[Row], shortest: Sequence[Row], process: int) ->
         _numbered("slowest server", shown, names, "call-fragment"),
         _numbered("fastest server", least, names, "call-fragment"),
     ]
-    return Figure(panels, has_legend=False), cut
+    return Figure([_in_powers(panel, shown + least) for panel in panels], has_legend=False), cut
+
+
+def _in_powers(panel: Panel, found: Sequence[Row]) -> Panel:
+    """Show seconds on a logarithmic axis, as IOPro does for fragments; 0 has no bar."""
+    seconds = [row["latency_seconds"] for row in found]
+    known = [each for each in seconds if _LEAST_S < each < _MOST_S]
+    if not known:
+        return panel
+    low, title = 10.0 ** floor(log10(min(known) / 2)), f"{panel.values.title}, logarithmic"
+    return replace(panel, values=logarithmic(low, 3 * max(known), title))
 
 
 def _extreme(found: Sequence[Row], choose: Callable[..., Row]) -> dict[int, Row]:

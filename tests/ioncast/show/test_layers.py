@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from ioncast.show.layers import write_layers
 from ioncast.warehouse.engine import asking
@@ -54,6 +55,19 @@ def test_without_times_of_servers_bars_have_no_numbers(tmp_path: Path) -> None:
     assert "The log does not tell the seconds at each server." in text
     assert "fastest server" not in text
     assert "process 0: 7 s, client (POSIX)" in text
+
+
+def test_fragments_have_a_logarithmic_axis_that_begins_below_the_shortest(tmp_path: Path) -> None:
+    calls = [
+        request(0, "MPIIO", (0, 90), 0),
+        *(request(n, "POSIX", (0, 10.0 ** (2 - n)), 0, fragment=n) for n in (1, 2, 3)),
+    ]
+    text = page(tmp_path, tables(calls, []), {})
+    drawn = text.partition("<h2>Fragments of process 0</h2>")[2].partition("<h2>")[0]
+    assert "seconds, all servers, logarithmic" in drawn
+    heights = [float(each) for each in re.findall(r'<rect [^>]*height="([\d.]+)%"', drawn)]
+    assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.1)
+    assert heights[2] > 0
 
 
 def test_of_many_processes_the_longest_are_drawn(tmp_path: Path) -> None:
