@@ -95,10 +95,12 @@ def _figures(rows: Rows) -> Iterator[tuple[str, str, Figure]]:
     # IOPro shows one process; the one that waits longest below MPI-IO tells most.
     busy = max(processes, key=lambda row: (row["client_seconds"], -row["process"]))["process"]
     of_busy = {"process": f"{busy}"}
-    by_process, cut = _of_processes(longest, shortest)
+    panels, cut = _extremes(longest, shortest, ["process"], "process")
     title = "Longest and shortest fragment of each process" if shortest else "Longest fragments"
-    yield title, _said_numbers(have_times) + cut, by_process
-    figure, cut = _fragments(longest, shortest, busy)
+    yield title, _said_numbers(have_times) + cut, Figure(panels, has_legend=False)
+    most, least = ([row for row in each if row["process"] == busy] for each in (longest, shortest))
+    panels, cut = _extremes(most, least, ["call_number", "fragment"], "call-fragment")
+    figure = Figure(_in_powers(panels), has_legend=False)
     yield f"Fragments of process {busy}", _said_numbers(have_times) + cut, figure
     calls = [row for row in rows("latency-exclusive", **of_busy) if row["sum_of"] == "call"]
     shown, cut = _longest(calls, "call_number", *(column for _, column in _LAYERS.values()))
@@ -132,56 +134,43 @@ def _said_numbers(have_times: bool) -> str:
     return "The log does not tell the seconds at each server."
 
 
-def _of_processes(longest: Sequence[Row], shortest: Sequence[Row]) -> tuple[Figure, str]:
-    """Draw the longest fragment of each process above its shortest one."""
-    most, least = _extreme(longest, max), _extreme(shortest, min)
-    shown, cut = _longest(list(most.values()), "process", "latency_seconds", most=_MOST_NUMBERED)
-    names = [f"{row['process']}" for row in shown]
-    panels = [_numbered("longest", shown, names, "process", has_numbers=bool(least))]
+def _extremes(
+    longest: Sequence[Row], shortest: Sequence[Row], columns: Sequence[str], title: str
+) -> tuple[list[Panel], str]:
+    """Draw the longest row for each value of columns above the shortest one."""
+    most, least = _extreme(longest, max, columns), _extreme(shortest, min, columns)
+    shown, cut = _longest([*most.values()], columns[0], "latency_seconds", most=_MOST_NUMBERED)
+    keys = [tuple(row[column] for column in columns) for row in shown]
+    labels = ["-".join(map(str, key)) for key in keys]
+    panels = [_numbered("longest", shown, labels, title, has_numbers=bool(least))]
     if least:
-        of_shown = [least[row["process"]] for row in shown]
-        panels.append(_numbered("shortest", of_shown, names, "process"))
-    return Figure(panels, has_legend=False), cut
+        panels.append(_numbered("shortest", [least[key] for key in keys], labels, title))
+    return panels, cut
 
 
-def _fragments(longest: Sequence[Row], shortest: Sequence[Row], process: int) -> tuple[Figure, str]:
-    """Draw the fragments of a process at their slowest server above those at the fastest one."""
-    of_process = [row for row in longest if row["process"] == process]
-    shown, cut = _longest(of_process, "call_number", "latency_seconds", most=_MOST_NUMBERED)
-    names = [f"{row['call_number']}-{row['fragment']}" for row in shown]
-    if not shortest:
-        panel = _numbered("all servers", shown, names, "call-fragment", has_numbers=False)
-        return Figure([_in_powers(panel, shown)], has_legend=False), cut
-    at = {
-        (row["call_number"], row["fragment"]): row for row in shortest if row["process"] == process
-    }
-    least = [at[row["call_number"], row["fragment"]] for row in shown]
-    panels = [
-        _numbered("slowest server", shown, names, "call-fragment"),
-        _numbered("fastest server", least, names, "call-fragment"),
-    ]
-    return Figure([_in_powers(panel, shown + least) for panel in panels], has_legend=False), cut
-
-
-def _in_powers(panel: Panel, found: Sequence[Row]) -> Panel:
-    """Show seconds on a logarithmic axis, as IOPro does for fragments; 0 has no bar."""
-    seconds = [row["latency_seconds"] for row in found]
-    known = [each for each in seconds if _LEAST_S < each < _MOST_S]
-    if not known:
-        return panel
-    low, title = 10.0 ** floor(log10(min(known) / 2)), f"{panel.values.title}, logarithmic"
-    return replace(panel, values=logarithmic(low, 3 * max(known), title))
-
-
-def _extreme(found: Sequence[Row], choose: Callable[..., Row]) -> dict[int, Row]:
-    """Choose a row of each process by its seconds."""
-    by_process: dict[int, list[Row]] = {}
+def _extreme(
+    found: Sequence[Row], choose: Callable[..., Row], columns: Sequence[str]
+) -> dict[tuple[int, ...], Row]:
+    """Choose a row by its seconds for each value of columns."""
+    by_key: dict[tuple[int, ...], list[Row]] = {}
     for row in found:
-        by_process.setdefault(row["process"], []).append(row)
+        by_key.setdefault(tuple(row[column] for column in columns), []).append(row)
     return {
-        process: choose(of_process, key=lambda row: row["latency_seconds"])
-        for process, of_process in by_process.items()
+        key: choose(rows, key=lambda row: row["latency_seconds"]) for key, rows in by_key.items()
     }
+
+
+def _in_powers(panels: Sequence[Panel]) -> list[Panel]:
+    """Show seconds on a logarithmic axis, as IOPro does for fragments; 0 has no bar."""
+    bars = [each for panel in panels for each in panel.series if isinstance(each, Bars)]
+    known = [end for each in bars for end in each.ends if end and _LEAST_S < end < _MOST_S]
+    if not known:
+        return [*panels]
+    low, high = 10.0 ** floor(log10(min(known) / 2)), 3 * max(known)
+    return [
+        replace(panel, values=logarithmic(low, high, f"{panel.values.title}, logarithmic"))
+        for panel in panels
+    ]
 
 
 def _longest(

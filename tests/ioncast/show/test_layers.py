@@ -53,7 +53,7 @@ def test_without_times_of_servers_bars_have_no_numbers(tmp_path: Path) -> None:
     text = page(tmp_path, planted(own_times=False), {})
     assert "Longest fragments" in titles(text)
     assert "The log does not tell the seconds at each server." in text
-    assert "fastest server" not in text
+    assert "seconds, shortest" not in text
     assert "process 0: 7 s, client (POSIX)" in text
 
 
@@ -64,7 +64,7 @@ def test_fragments_have_a_logarithmic_axis_that_begins_below_the_shortest(tmp_pa
     ]
     text = page(tmp_path, tables(calls, []), {})
     drawn = text.partition("<h2>Fragments of process 0</h2>")[2].partition("<h2>")[0]
-    assert "seconds, all servers, logarithmic" in drawn
+    assert "seconds, longest, logarithmic" in drawn
     heights = [float(each) for each in re.findall(r'<rect [^>]*height="([\d.]+)%"', drawn)]
     assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.1)
     assert heights[2] > 0
