@@ -38,7 +38,7 @@ PAGES = {
     "job": "/jobs/hacc-io-4-0",
     "survey": "/survey",
     "queries": "/queries",
-    "query": "/queries/latency-max",
+    "query": "/queries/users",
     "benchmarks": "/benchmarks",
     "benchmark": "/benchmarks/14",
     "validation": "/validation",
