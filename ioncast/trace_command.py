@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from ioncast.checks_command import check
-from ioncast.darshan_runtime import configuration_of, find_darshan, is_static, traced_variables
 from ioncast.timeline_command import ranks_of, timeline
+from ioncast.trace_settings import darshan_configuration, is_static
+from ioncast_base import signals
 from ioncast_base.command_options import WholeNumber, warn
+from ioncast_base.darshan_runtime import darshan_variables, find_darshan, without_darshan
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted, in_digits
@@ -36,7 +36,8 @@ _HOW_TO_GET = (
 _WHY_NO_LOG = (
     "likely reasons: the program is static; it was killed, or did not call MPI_Finalize; it is not"
     " an MPI program, but has a launcher (set DARSHAN_ENABLE_NONMPI=1); the launcher does not pass"
-    " LD_PRELOAD (Open MPI on other nodes: mpirun -x); the compute nodes cannot write this folder"
+    " LD_PRELOAD (Open MPI on other nodes: mpirun -x); the compute nodes cannot write this folder;"
+    " a runtime built with --with-log-path-by-env wrote to the folder of its variable"
 )
 
 
@@ -117,14 +118,9 @@ def trace(
     # The process of rank 0 writes the log, perhaps on another node, which does not see /tmp.
     with tempfile.TemporaryDirectory(dir=log.absolute().parent, prefix=".ioncast-trace-") as place:
         configuration = Path(place, "darshan.conf")
-        configuration.write_text(configuration_of(files, memory_mib), encoding="utf-8")
-        variables = traced_variables(
-            library.absolute(),
-            configuration,
-            has_launcher=program.name in _LAUNCHERS,
-            memory_mib=memory_mib,
-            ranks=None if ranks is None else ranks_of(ranks),
-        )
+        selected = None if ranks is None else ranks_of(ranks)
+        configuration.write_text(darshan_configuration(files, memory_mib, selected), "utf-8")
+        variables = _variables(library.absolute(), configuration, program.name in _LAUNCHERS)
         if repetitions is None:
             code, written, _seconds = _traced(command, variables, Path(place, "logs"))
         else:
@@ -133,7 +129,9 @@ def trace(
     if code:
         warn(f"{visible(command[0])} ended with exit code {code}")
     if kept is None:
-        raise IoncastError("Darshan wrote no log", where=visible(program.name), remedy=_WHY_NO_LOG)
+        place = visible(str(log.absolute().parent))
+        what = f"Darshan wrote no log to a temporary folder in {place}"
+        raise IoncastError(what, where=visible(program.name), remedy=_WHY_NO_LOG)
     with suppress(SystemExit):
         context.invoke(check, logs=(str(kept),))
     if page is not None:
@@ -155,6 +153,17 @@ def _program(command: Sequence[str]) -> Path:
     return Path(found)
 
 
+def _variables(library: Path, configuration: Path, has_launcher: bool) -> dict[str, str]:
+    plain = without_darshan(os.environ)
+    variables = plain | darshan_variables(library, configuration.parent, plain)
+    # Versions before 3.4 know only this name, and newer ones still do.
+    variables["DXT_ENABLE_IO_TRACE"] = "1"
+    variables["DARSHAN_CONFIG_PATH"] = str(configuration)
+    if not has_launcher or "DARSHAN_ENABLE_NONMPI" in os.environ:
+        variables["DARSHAN_ENABLE_NONMPI"] = "1"
+    return variables
+
+
 def _traced(
     command: Sequence[str], variables: Mapping[str, str], folder: Path
 ) -> tuple[int, list[Path], float]:
@@ -163,7 +172,11 @@ def _traced(
     # Darshan writes into a folder of the date at which a process starts, and does not make it.
     for day in (today, today + timedelta(days=1)):
         Path(folder, f"{day.year}/{day.month}/{day.day}").mkdir(parents=True, exist_ok=True)
-    code, seconds = _run(command, {**variables, "DARSHAN_LOGPATH": str(folder)})
+    target = {"DARSHAN_LOGPATH": str(folder)}
+    # This name holds with each runtime, but only for one log: that of an MPI program.
+    if "DARSHAN_ENABLE_NONMPI" not in variables:
+        target = {"DARSHAN_LOGFILE": str(folder / "run.darshan")}
+    code, seconds = _run(command, {**variables, **target})
     return code, sorted(folder.rglob("*.darshan")), seconds
 
 
@@ -174,7 +187,7 @@ def _compared(
     plain, traced = [], []
     written: list[Path] = []
     for repetition in range(repetitions):
-        code, seconds = _run(command, {})
+        code, seconds = _run(command, without_darshan(os.environ) | {"DARSHAN_DISABLE": "1"})
         plain.append(seconds)
         if code:
             return code, written
@@ -199,34 +212,15 @@ def _spread(seconds: Sequence[float]) -> str:
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, float]:
-    """Run a program with more variables; return its exit code, as shells have it, and seconds."""
+    """Run a program with these variables; return its exit code, as shells have it, and seconds."""
     start = time.perf_counter()
     try:
-        process = subprocess.Popen(command, env={**os.environ, **variables})  # noqa: S603
+        process = subprocess.Popen(command, env=variables)  # noqa: S603
     except OSError as error:
         raise InputError(str(error.strerror), where=visible(command[0])) from error
-    with _passed_on(process.send_signal):
+    with signals.passed_on(process.send_signal):
         code = process.wait()
     return (code if code >= 0 else 128 - code), time.perf_counter() - start
-
-
-@contextmanager
-def _passed_on(send: Callable[[int], None]) -> Iterator[None]:
-    """Pass on signals that would end this process before its program."""
-
-    def handle(number: int, _frame: FrameType | None) -> None:
-        # The terminal sends Ctrl-C to the program too, and a launcher kills its processes hard
-        # at the second one.
-        if number != signal.SIGINT:
-            send(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)
 
 
 def _keep(written: Sequence[Path], log: Path, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Turns the signals that stop a program into exceptions, notes them, or ignores them."""
+"""Turns the signals that stop a program into exceptions, notes, ignores or passes them on."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def raised() -> AbstractContextManager[None]:
 def ignored() -> AbstractContextManager[None]:
     """Ignore these signals, for work that must not be left half done."""
     return _handling(signal.SIG_IGN)
+
+
+def passed_on(send: Callable[[int], None]) -> AbstractContextManager[None]:
+    """Pass these signals on to a program, but for Ctrl-C, which its terminal sends it too."""
+    return _handling(lambda number, _frame: None if number == signal.SIGINT else send(number))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from experiments.applications.installed import find_hacc_io, has_mpi4py
 from experiments.applications.spec import Application, hacc_io_particles
 from experiments.platform.description import FREE_SPACE_LIMIT_BYTES, Description
 from experiments.studies.study import Study
-from ioncast.darshan_runtime import find_darshan
+from ioncast_base.darshan_runtime import find_darshan
 from ioncast_base.errors import InputError
 from ioncast_base.sizes import format_size
 

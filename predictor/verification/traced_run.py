@@ -16,6 +16,7 @@ from pathlib import Path
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.failing import error_line
 from ioncast_base import signals
+from ioncast_base.darshan_runtime import darshan_variables, without_darshan
 from ioncast_base.errors import IoncastError
 from ioncast_base.files import end_of_log
 from ior_configs import IorConfig
@@ -26,7 +27,6 @@ from summario.reading.log import DarshanLog, read_log
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 _LONGEST_SHOWN = 300
-_DARSHANS_OWN = ("DARSHAN_", "DXT_")
 
 
 def traced(config: IorConfig, machine: VerifyingMachine, time_limit_s: float) -> DarshanLog:
@@ -47,13 +47,10 @@ def _run(
     shell = _Shell(
         folder, time_limit_s, machine.environment, where=config.command_line(launcher=True)
     )
-    # The site's or the user's settings may leave files out of the log, or put it elsewhere.
-    plain = {
-        name: value for name, value in os.environ.items() if not name.startswith(_DARSHANS_OWN)
-    }
+    plain = without_darshan(os.environ)
     for command in engine.prepare(job):
         shell.run(command, plain | {"DARSHAN_DISABLE": "1"})
-    settings = _settings(machine.darshan, file, plain.get("LD_PRELOAD"))
+    settings = _settings(machine.darshan, file, plain)
     under_darshan = replace(job, launch=f"{job.launch} {settings}".strip())
     said = shell.run(engine.measure(under_darshan), plain)
     if not file.exists():
@@ -72,16 +69,10 @@ def _run(
     return log
 
 
-def _settings(library: str, log: Path, preloaded: str | None) -> str:
+def _settings(library: str, log: Path, plain: Mapping[str, str]) -> str:
     """The words before IOR that trace it, and it alone: launchers would be traced too."""
-    variables = {
-        "LD_PRELOAD": ":".join(filter(None, [library, preloaded])),
-        "DARSHAN_LOGFILE": str(log),
-        # After MPI_Abort Darshan leaves files here instead of a log.
-        "DARSHAN_MMAP_LOGPATH": str(log.parent),
-        # By default Darshan leaves out files below /var, /usr and others.
-        "DARSHAN_EXCLUDE_DIRS": "none",
-    }
+    variables = darshan_variables(Path(library), log.parent, plain)
+    variables["DARSHAN_LOGFILE"] = str(log)
     return shlex.join(["env", *(f"{name}={value}" for name, value in variables.items())])
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,18 +16,12 @@ from benchdb.campaigns.launcher_starts import find_program
 from benchdb.campaigns.platform_file import Platform, Switch, checked_directory, read_platform
 from benchdb.campaigns.prerequisites import problems_before
 from benchdb.campaigns.script import exports, filled
+from ioncast_base.darshan_runtime import LIBRARY, find_darshan
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
 
-_LIBRARY = "libdarshan.so"
 # More processes than that spend their time in waiting for a core.
 _PROCESSES_PER_CORE = 16
-_COMMON_PLACES = (
-    "usr/local/lib/libdarshan.so",
-    "usr/lib*/libdarshan.so",
-    "usr/lib/*/libdarshan.so",
-    "opt/darshan*/lib/libdarshan.so",
-)
 
 
 @dataclass(frozen=True)
@@ -146,27 +139,12 @@ def _without_io_nodes(platform: Platform, folder: str | None) -> Platform:
 
 
 def _darshan(given: str | None) -> str:
-    found = next((path for path in _libraries(given) if path.is_file()), None)
-    if found is None:
+    found = find_darshan() if given is None else Path(given).absolute()
+    if found is None or not found.is_file():
         raise InputError(
-            "not a file" if given else f"Darshan's {_LIBRARY} is not found on this machine",
+            "not a file" if given else f"Darshan's {LIBRARY} is not found on this machine",
             where=given,
-            remedy=f"name Darshan's {_LIBRARY} with --darshan-lib; it must be built with the MPI of"
+            remedy=f"name Darshan's {LIBRARY} with --darshan-lib; it must be built with the MPI of"
             " the launcher",
         )
-    return str(found.absolute())
-
-
-def _libraries(given: str | None) -> Iterator[Path]:
-    """List the places where Darshan's library may be, the most telling first."""
-    if given is not None:
-        yield Path(given)
-        return
-    for preloaded in os.environ.get("LD_PRELOAD", "").replace(":", " ").split():
-        if Path(preloaded).name.startswith(_LIBRARY):
-            yield Path(preloaded)
-    script = shutil.which("darshan-config")
-    if script is not None:
-        yield from Path(script).resolve().parent.parent.glob(f"lib*/{_LIBRARY}")
-    for pattern in _COMMON_PLACES:
-        yield from sorted(Path("/").glob(pattern))
+    return str(found)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.applications.installed import find_hacc_io
-from ioncast.darshan_runtime import find_darshan
+from ioncast_base.darshan_runtime import find_darshan
 
 
 def test_darshan_and_hacc_io_are_found_by_the_path(

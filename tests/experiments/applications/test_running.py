@@ -30,7 +30,7 @@ from experiments.applications.spec import (
     single_a,
     single_b,
 )
-from ioncast.darshan_runtime import find_darshan
+from ioncast_base.darshan_runtime import find_darshan
 from ioncast_base.errors import InputError, IoncastError
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log as read_darshan_log
