@@ -111,10 +111,9 @@ def trace(
     name = f"{program.name}-{datetime.now().astimezone():%Y%m%dT%H%M%S}.darshan"
     log = log or Path(visible(name))
     folder = log.with_name(f"{log.stem}-logs")
-    for path in (log, folder):
-        if path.exists():
-            what = "the file or folder exists"
-            raise InputError(what, where=visible(str(path)), remedy="give another --log")
+    if log.exists() or folder.exists():
+        what = f"the file or its folder {visible(folder.name)} exists"
+        raise InputError(what, where=visible(str(log)), remedy="give another --log")
     # The process of rank 0 writes the log, perhaps on another node, which does not see /tmp.
     with tempfile.TemporaryDirectory(dir=log.absolute().parent, prefix=".ioncast-trace-") as place:
         configuration = Path(place, "darshan.conf")
@@ -129,9 +128,8 @@ def trace(
     if code:
         warn(f"{visible(command[0])} ended with exit code {code}")
     if kept is None:
-        place = visible(str(log.absolute().parent))
-        what = f"Darshan wrote no log to a temporary folder in {place}"
-        raise IoncastError(what, where=visible(program.name), remedy=_WHY_NO_LOG)
+        what = f"{visible(program.name)} left no log of Darshan in a temporary folder here"
+        raise IoncastError(what, where=visible(str(log.absolute().parent)), remedy=_WHY_NO_LOG)
     with suppress(SystemExit):
         context.invoke(check, logs=(str(kept),))
     if page is not None:
@@ -186,13 +184,13 @@ def _compared(
     """Run a program plain and traced in turn, and print the times; stop when a run fails."""
     plain, traced = [], []
     written: list[Path] = []
+    untraced = without_darshan(os.environ) | {"DARSHAN_DISABLE": "1"}
     for repetition in range(repetitions):
-        code, seconds = _run(command, without_darshan(os.environ) | {"DARSHAN_DISABLE": "1"})
+        code, seconds = _run(command, untraced)
         plain.append(seconds)
-        if code:
-            return code, written
-        code, written, seconds = _traced(command, variables, folder / f"logs-{repetition}")
-        traced.append(seconds)
+        if code == 0:
+            code, written, seconds = _traced(command, variables, folder / f"logs-{repetition}")
+            traced.append(seconds)
         if code:
             return code, written
     more = statistics.median(traced) / statistics.median(plain) - 1
@@ -214,12 +212,13 @@ def _spread(seconds: Sequence[float]) -> str:
 def _run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, float]:
     """Run a program with these variables; return its exit code, as shells have it, and seconds."""
     start = time.perf_counter()
-    try:
-        process = subprocess.Popen(command, env=variables)  # noqa: S603
-    except OSError as error:
-        raise InputError(str(error.strerror), where=visible(command[0])) from error
-    with signals.passed_on(process.send_signal):
-        code = process.wait()
+    started: list[subprocess.Popen[bytes]] = []
+    with signals.passed_on(lambda number: [each.send_signal(number) for each in started]):
+        try:
+            started.append(subprocess.Popen(command, env=variables))  # noqa: S603
+        except OSError as error:
+            raise InputError(str(error.strerror), where=visible(command[0])) from error
+        code = started[0].wait()
     return (code if code >= 0 else 128 - code), time.perf_counter() - start
 
 

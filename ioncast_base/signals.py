@@ -21,7 +21,7 @@ def ignored() -> AbstractContextManager[None]:
     return _handling(signal.SIG_IGN)
 
 
-def passed_on(send: Callable[[int], None]) -> AbstractContextManager[None]:
+def passed_on(send: Callable[[int], object]) -> AbstractContextManager[None]:
     """Pass these signals on to a program, but for Ctrl-C, which its terminal sends it too."""
     return _handling(lambda number, _frame: None if number == signal.SIGINT else send(number))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,21 @@ __attribute__((destructor)) static void end(void)
 }
 """
 PROGRAM = "#include <stdlib.h>\nint main(int n, char **v) { return n > 1 ? atoi(v[1]) : 0; }\n"
+WAITING = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void end(int number) { exit(number); }
+int main(void)
+{
+    signal(SIGINT, end);
+    signal(SIGTERM, end);
+    puts("ready");
+    fflush(stdout);
+    pause();
+}
+"""
 
 
 def compiled(source: str, place: Path, *options: str) -> Path:
@@ -102,10 +120,40 @@ def test_the_exit_code_is_that_of_the_program(place: Path) -> None:
     assert "exit code 7" in run.stderr
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_program_and_its_log_is_kept(place: Path, number: signal.Signals) -> None:
+    compiled(WAITING, place / "app")
+    words = ("trace", "--darshan", place / "libdarshan.so", "--log", "kept.darshan", "./app")
+    with subprocess.Popen(
+        [sys.executable, "-m", "ioncast", *words],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        # A terminal sends Ctrl-C to each process of the group.
+        send = os.killpg if number == signal.SIGINT else os.kill
+        send(process.pid, number)
+        assert b"log: kept.darshan" in process.stdout.read()
+    assert process.returncode == number
+    assert (place / "kept.darshan").read_bytes() == GENUINE.read_bytes()
+
+
+def test_settings_of_the_user_for_darshan_do_not_undo_those_of_the_trace(place: Path) -> None:
+    environment = {"DARSHAN_MOD_DISABLE": "DXT_POSIX", "DARSHAN_DISABLE": "1"}
+    words = ("trace", "--darshan", place / "libdarshan.so", "./app")
+    run = run_ioncast(*words, folder=place, environment=environment)
+    assert run.returncode == 0, run.stderr
+    seen = {line.partition("=")[0] for line in (place / "seen").read_text().splitlines()}
+    assert not seen & set(environment)
+
+
 def test_without_a_log_the_likely_reasons_are_told(place: Path) -> None:
     run = traced(place, "--", "sh", "-c", "exit 0")
     assert run.returncode == 2
-    assert "wrote no log to a temporary folder in" in run.stderr
+    assert "left no log of Darshan" in run.stderr
     assert "MPI_Finalize" in run.stderr
 
 
