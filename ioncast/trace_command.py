@@ -155,8 +155,7 @@ def _variables(library: Path, configuration: Path, has_launcher: bool) -> dict[s
     plain = without_darshan(os.environ)
     variables = plain | darshan_variables(library, configuration.parent, plain)
     # Versions before 3.4 know only this name, and newer ones still do.
-    variables["DXT_ENABLE_IO_TRACE"] = "1"
-    variables["DARSHAN_CONFIG_PATH"] = str(configuration)
+    variables |= {"DXT_ENABLE_IO_TRACE": "1", "DARSHAN_CONFIG_PATH": str(configuration)}
     if not has_launcher or "DARSHAN_ENABLE_NONMPI" in os.environ:
         variables["DARSHAN_ENABLE_NONMPI"] = "1"
     return variables
@@ -213,7 +212,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, flo
     """Run a program with these variables; return its exit code, as shells have it, and seconds."""
     start = time.perf_counter()
     started: list[subprocess.Popen[bytes]] = []
-    with signals.passed_on(lambda number: [each.send_signal(number) for each in started]):
+    with signals.passed_on(started):
         try:
             started.append(subprocess.Popen(command, env=variables))  # noqa: S603
         except OSError as error:
@@ -224,14 +223,13 @@ def _run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, flo
 
 def _keep(written: Sequence[Path], log: Path, folder: Path) -> Path:
     """Move a log to LOG, or several into the folder; return the log with most data."""
-    largest = max(written, key=lambda each: each.stat().st_size)
     if len(written) == 1:
-        shutil.move(largest, log)
+        shutil.move(written[0], log)
         click.echo(f"log: {visible(str(log))}")
         return log
+    kept = folder / max(written, key=lambda each: each.stat().st_size).name
     folder.mkdir()
     for path in written:
-        shutil.move(path, folder / path.name)
-    kept = folder / largest.name
+        shutil.move(path, folder)
     click.echo(f"{counted(len(written), 'log')} of processes; the largest: {visible(str(kept))}")
     return kept

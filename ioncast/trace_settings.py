@@ -45,8 +45,7 @@ def darshan_configuration(
         anywhere = "" if files.startswith("/") else ".*/"
         lines += ["NAME_EXCLUDE .* *", f"NAME_INCLUDE ^{anywhere}{_expression(files)}$ *"]
     if ranks is not None:
-        included = ",".join(f"{first}:{last}" for first, last in ranks)
-        lines += ["RANK_EXCLUDE 0:", f"RANK_INCLUDE {included}"]
+        lines += ["RANK_EXCLUDE 0:", f"RANK_INCLUDE {','.join(f'{a}:{b}' for a, b in ranks)}"]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from subprocess import Popen
 from types import FrameType
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -21,9 +22,14 @@ def ignored() -> AbstractContextManager[None]:
     return _handling(signal.SIG_IGN)
 
 
-def passed_on(send: Callable[[int], object]) -> AbstractContextManager[None]:
-    """Pass these signals on to a program, but for Ctrl-C, which its terminal sends it too."""
-    return _handling(lambda number, _frame: None if number == signal.SIGINT else send(number))
+def passed_on(programs: Sequence[Popen[bytes]]) -> AbstractContextManager[None]:
+    """Pass these signals on to programs, but for Ctrl-C, which their terminal sends them too."""
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        for each in programs if number != signal.SIGINT else ():
+            each.send_signal(number)
+
+    return _handling(pass_on)
 
 
 @contextmanager

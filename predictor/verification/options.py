@@ -44,7 +44,7 @@ _OPTIONS = (
         show_envvar=True,
         type=click.Path(),
         help="With --verify: Darshan's libdarshan.so; by default that of LD_PRELOAD, of"
-        " darshan-config, or of common folders.",
+        " the module's variables, of darshan-config, or of common folders.",
     ),
     click.option(
         "--time-limit",
