@@ -116,7 +116,7 @@ def interference(
         times: dict[str, TimeAlone] = {}
         for each in jobs:
             found = _usual_time(lonely, each, "alone") or _usual_time(history, each, "history")
-            if found is None and location is not None and system is not None and io_nodes:
+            if found is None and location and system and io_nodes is not None:
                 found = _predicted_time(data, each, location, system, io_nodes)
             if found is not None:
                 times[each["log"]] = found

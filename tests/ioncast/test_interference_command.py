@@ -120,19 +120,21 @@ def test_history_is_the_median_of_the_same_variant_in_the_store(
     assert "filter of job 2: its slowdown is unknown" in done.stdout
 
 
+@pytest.mark.parametrize("io_nodes", ["4", "0"])
 def test_a_prediction_stands_in_for_a_run_alone_and_says_so(
-    logs: list[Path], placement: Path, tmp_path: Path
+    logs: list[Path], placement: Path, io_nodes: str, tmp_path: Path
 ) -> None:
     # From its first to its last access the run needs 64 s for 64 MiB, the benchmark 16 s.
     measured = tmp_path / "measured.csv"
     command = "mpiexec -n 1 ior -a POSIX -w -F -b 64m -t 1m"
-    measured.write_text("io_nodes,bandwidth_mib_s,command\n" + f"4,4,{command}\n" * 5)
+    rows = f"{io_nodes},4,{command}\n" * 5
+    measured.write_text("io_nodes,bandwidth_mib_s,command\n" + rows)
     words = "--db", tmp_path / "bench.sqlite", "--system", "here"
     done = run_ioncast("bench", "import", measured, *words)
     assert done.returncode == 0, done.stderr
     done = run_ioncast(
         *("interference", *logs, "--placement", placement, *words),
-        *("--io-nodes", "4", "--format", "json"),
+        *("--io-nodes", io_nodes, "--format", "json"),
     )
     assert done.returncode == 0, done.stderr
     [run, _] = json.loads(done.stdout)["runs"]
