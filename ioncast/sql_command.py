@@ -132,7 +132,10 @@ def print_answer(answer: pa.Table, output_format: str) -> None:
         for part in stream_csv(tuple(names), [rows]):
             click.echo(part, nl=False)
     elif rows:
-        numbers = {name for name in names if isinstance(rows[0][name], int | float)}
+        import pyarrow.types as kinds  # noqa: PLC0415
+
+        are_numbers = (kinds.is_integer, kinds.is_floating)
+        numbers = {each.name for each in answer.schema if any(of(each.type) for of in are_numbers)}
         click.echo(text_table([_shown(row) for row in rows], right=numbers))
     else:
         click.echo("no rows")

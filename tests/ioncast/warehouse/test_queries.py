@@ -115,6 +115,15 @@ def test_a_text_has_parameters_and_can_be_written_as_csv(tmp_path: Path) -> None
     ]
 
 
+def test_a_table_aligns_numbers_below_an_unknown_one(tmp_path: Path) -> None:
+    text = (
+        "select nullif(reads, 0) as reads, writes from files union all select 1, 2 order by 2 desc"
+    )
+    done = run_ioncast("sql", planted(tmp_path), "--text", text)
+    assert done.stdout.splitlines()[-1].split() == ["1", "2"]
+    assert done.stdout.splitlines()[-1] == f"{1:>5}  {2:>6}"
+
+
 def test_only_parameters_are_replaced() -> None:
     text = "select ':a', \":b\", c::text, :d -- :e"
     assert [each.name for each in text_query(text).parameters] == ["d"]
