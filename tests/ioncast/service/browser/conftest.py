@@ -53,12 +53,13 @@ def served(site_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def served_from_postgresql(
-    postgresql: Server, demo_on_postgresql: str, tmp_path: Path
+    postgresql: Server, demo_on_postgresql: str, site_store: Path, tmp_path: Path
 ) -> Iterator[Served]:
+    environment = {**PATIENT, "IONCAST_STORE": str(site_store)}
     with postgresql.database("browser") as url:
         postgresql.copy(demo_on_postgresql, "browser")
         told = ("--db", url, "--workers", "1")
-        with running(tmp_path, *told, environment=PATIENT) as service:
+        with running(tmp_path, *told, environment=environment) as service:
             yield service
 
 
