@@ -41,6 +41,7 @@ _QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 _UP_S = 120
 
@@ -132,12 +133,19 @@ def test_spark_writes_the_same_rows_and_answers_every_query_as_duckdb_does(
 ) -> None:
     store = open_store(str(tmp_path / "store"))
     options = IngestOptions(store, "here", requests=True)
+    # Calls with times at servers, which no log has.
+    of_calls = tmp_path / "calls"
+    (of_calls / "bundle=a").mkdir(parents=True)
+    for name, table in planted_calls().items():
+        pq.write_table(table, of_calls / "bundle=a" / f"{name}.parquet")
     with session_of("local[2]") as session:
         for half in (logs, logs[::2]):
             spark.ingest_with_spark(session, half, options)
         assert stored(store) == stored(by_processes)
         with spark.asking_spark(session, store) as ask_spark, asking(by_processes) as ask:
             compare(ask_spark, ask, queries())
+        with spark.asking_spark(session, of_calls) as ask_spark, asking(of_calls) as ask:
+            compare(ask_spark, ask, [query for query in queries() if query.parts])
 
 
 def compare(ask_spark: Ask, ask: Ask, asked: list[Query]) -> None:
@@ -152,19 +160,6 @@ def compare(ask_spark: Ask, ask: Ask, asked: list[Query]) -> None:
         for row, right in rows:
             unlike = [name for name in row if not alike(row[name], right[name])]
             assert not unlike, (query.name, unlike, row, right)
-
-
-def test_spark_answers_queries_about_servers_as_duckdb_does(tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle=a"
-    bundle.mkdir()
-    for name, table in planted_calls().items():
-        pq.write_table(table, bundle / f"{name}.parquet")
-    with (
-        session_of("local[2]") as session,
-        spark.asking_spark(session, tmp_path) as ask_spark,
-        asking(tmp_path) as ask,
-    ):
-        compare(ask_spark, ask, [query for query in queries() if query.parts])
 
 
 def test_two_attempts_at_a_bundle_on_a_cluster_store_it_once(
