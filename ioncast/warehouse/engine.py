@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from ioncast.warehouse.queries import Query, in_duckdb
-from ioncast.warehouse.schema import SCHEMAS, SQL_TYPES
+from ioncast.warehouse.schema import SCHEMAS
 from ioncast.warehouse.views import (
     FAILED,
     LOSING,
@@ -176,8 +176,6 @@ def _open_store(
     limits: EngineLimits | None,
     queries: Sequence[Query],
 ) -> None:
-    # DuckDB takes files of a given schema for one row, so it would join in the worst order.
-    database.execute("set disabled_optimizers = 'join_order, build_side_probe_side'")
     if queries:
         # To keep the order of rows in memory would take as long again.
         database.execute("set preserve_insertion_order = false")
@@ -228,18 +226,14 @@ def open_bundles(
 
 def _bundles_of(database: duckdb.DuckDBPyConnection, store: Path, table: str) -> str:
     """Write the rows of all bundles as a table of SQL; columns that these lack are null."""
-    schema, pattern = SCHEMAS[table], files_of(store, table)
+    database.register(f"empty_{table}", SCHEMAS[table].empty_table())
+    empty, pattern = f"select *, null::varchar as bundle from empty_{table}", files_of(store, table)
     if pattern is None:
-        database.register(f"empty_{table}", schema.empty_table())
-        return f"(select *, null::varchar as bundle from empty_{table})"
-    columns = ", ".join(
-        f"'{field.name}': {{name: '{field.name}', type: '{SQL_TYPES[field.type]}',"
-        " default_value: null}"
-        for field in schema
-    )
+        return f"({empty})"
+    # DuckDB before 2.0, the last for Python 3.10, cannot be given a schema here.
     return (
-        f"read_parquet({_quoted(pattern)}, schema = map {{{columns}}}, hive_partitioning = true,"
-        " hive_types = {'bundle': varchar})"
+        f"({empty} union all by name select * from read_parquet({_quoted(pattern)},"
+        " union_by_name = true, hive_partitioning = true, hive_types = {'bundle': varchar}))"
     )
 
 
