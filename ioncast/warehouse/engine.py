@@ -165,7 +165,9 @@ def _open(
         database.execute("set allowed_directories = [?]", [str(data)])
     else:
         for name, table in data.items():
-            database.register(name, table)
+            # Older versions fail where they give Arrow a condition with an unknown value.
+            database.register(f"given_{name}", table)
+            database.execute(f"create temp table {name} as select * from given_{name}")
     database.execute("set enable_external_access = false")
     database.execute("set lock_configuration = true")
 
