@@ -64,8 +64,8 @@ def asking(
 
     A query reads no files but those of the store, and writes none, whoever wrote it. With limits,
     an answer has at most `limits.rows` rows, and nothing is moved from memory to a disk. If
-    `queries` are given, only they can be asked, which is faster: the columns that several of them
-    read come into memory once, and `log` is a number.
+    `queries` are given, only they can be asked, which is faster: the columns that they read come
+    into memory once, and `log` is a number.
 
     Raises
     ------

@@ -64,10 +64,3 @@ SCHEMAS: dict[str, pa.Schema] = {
     )
     for table, columns in _COLUMNS.items()
 }
-# As DuckDB and Spark name them.
-SQL_TYPES = {
-    pa.string(): "string",
-    pa.int64(): "long",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-}

@@ -18,7 +18,7 @@ from ioncast.warehouse.engine import Ask
 from ioncast.warehouse.ingest import written_safely
 from ioncast.warehouse.inputs import LogFile
 from ioncast.warehouse.queries import Query
-from ioncast.warehouse.schema import SCHEMAS, SQL_TYPES
+from ioncast.warehouse.schema import SCHEMAS
 from ioncast.warehouse.views import LOSING, check_extractor, files_of, view_of, without_decimals
 from ioncast_base.errors import InputError
 from ioncast_base.visible_text import visible
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _BUNDLE = "paths array<string>, members array<string>, sizes array<long>, times array<long>"
 _WRITTEN = "name string, logs long, failed long, copies long, stored_bytes long"
+_TYPES = {pa.string(): "string", pa.int64(): "long", pa.float64(): "double", pa.bool_(): "boolean"}
 
 
 @contextmanager
@@ -103,7 +104,7 @@ def _write_all(
 def asking_spark(session: SparkSession, store: Path) -> Iterator[Ask]:
     """Open a store for queries, as `ioncast.warehouse.engine.asking` does, but with Spark."""
     for name, schema in SCHEMAS.items():
-        columns = [f"{field.name} {SQL_TYPES[field.type]}" for field in schema]
+        columns = [f"{field.name} {_TYPES[field.type]}" for field in schema]
         reader = session.read.schema(", ".join([*columns, "bundle string"]))
         pattern = files_of(store, name)
         frame = (
