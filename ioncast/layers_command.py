@@ -98,7 +98,7 @@ def layers(
 
 def _asked(words: tuple[str, ...]) -> tuple[Query, dict[str, str]]:
     """Find the query and the values of its parameters."""
-    known = {query.name: query for query in queries() if query.parts}
+    known = {query.name: query for query in queries() if "calls" in query.parts}
     names = [word for word in words if "=" not in word] or [_SUMMARY]
     if len(names) > 1 or names[0] not in known:
         raise UnknownNameError(

@@ -31,7 +31,7 @@ _QUERY_S, _SURVEY_S, _PAIRS_S = 20.0, 60.0, 10.0
 _MEMORY_MIB = 512
 _KEPT_SURVEYS, _KEPT_PAIRS = 8, 100
 # More runs of the months of a program would need too much time and memory for a page.
-_MOST_PLACES = 200_000
+_MOST_PLACES = 50_000
 _LOG = logging.getLogger("ioncast.service")
 
 

@@ -1,15 +1,9 @@
 -- title: Requests by size, in Darshan's ten bins
--- system: text = -; only jobs of this system
--- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
+-- part: jobs
 select api, operation, bin, sum(cast(requests as double)) as requests,
     sum(cast(small as double)) as small
 from request_sizes
-where log in (
-        select log from jobs
-        where (:system is null or system = :system)
-            and (:month_from is null or month >= :month_from)
-            and (:month_to is null or month <= :month_to)
-    )
+where log in (select log from chosen_jobs)
 group by api, operation, bin
 order by api nulls last, operation nulls last,
     case bin when '0_100' then 0 when '100_1K' then 1 when '1K_10K' then 2 when '10K_100K' then 3

@@ -1,14 +1,10 @@
 -- title: Jobs, bytes and times by month
--- system: text = -; only jobs of this system
--- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
+-- part: jobs
 select month, count(*) as jobs, count(distinct user_id) as users,
     count(distinct program) as programs, sum(cast(read_bytes as double)) as read_bytes,
     sum(cast(written_bytes as double)) as written_bytes, sum(io_seconds) as io_seconds,
     sum(metadata_seconds) as metadata_seconds, sum(processes * run_seconds) / 3600 as core_hours,
     sum(io_seconds) / nullif(sum(processes * run_seconds), 0) as io_share
-from jobs
-where (:system is null or system = :system)
-    and (:month_from is null or month >= :month_from)
-    and (:month_to is null or month <= :month_to)
+from chosen_jobs
 group by month
 order by month nulls last

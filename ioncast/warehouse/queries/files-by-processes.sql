@@ -1,6 +1,5 @@
 -- title: Files of a job by its number of processes, from `least_processes` on, in powers of 4
--- system: text = -; only jobs of this system
--- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
+-- part: jobs
 select least_processes, count(*) as jobs, avg(cast(files as double)) as mean,
     percentile_cont(0.5) within group (order by files) as median,
     percentile_cont(0.95) within group (order by files) as p95, max(files) as most
@@ -14,9 +13,6 @@ from (select files,
             when processes <= 4096 then 1025
             when processes <= 16384 then 4097
             else 16385 end as least_processes
-    from jobs
-    where (:system is null or system = :system)
-        and (:month_from is null or month >= :month_from)
-        and (:month_to is null or month <= :month_to)) as each_job
+    from chosen_jobs) as each_job
 group by least_processes
 order by least_processes nulls last

@@ -1,6 +1,5 @@
 -- title: Programs with most time in I/O, or most of other things
--- system: text = -; only jobs of this system
--- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
+-- part: jobs
 -- by: io|metadata|bytes|jobs = io; the order, and the amount of which `share` is a share
 -- limit: integer = 20; the most rows
 select program, jobs, users, total_bytes as bytes, total_io_seconds as io_seconds,
@@ -12,10 +11,7 @@ from (select *, case :by when 'bytes' then total_bytes when 'metadata' then tota
             sum(cast(read_bytes + written_bytes as double)) as total_bytes,
             sum(io_seconds) as total_io_seconds, sum(metadata_seconds) as total_metadata_seconds,
             sum(io_seconds) / nullif(sum(processes * run_seconds), 0) as io_share
-        from jobs
-        where (:system is null or system = :system)
-            and (:month_from is null or month >= :month_from)
-            and (:month_to is null or month <= :month_to)
+        from chosen_jobs
         group by program) as each_program) as with_amount
 order by amount desc nulls last, program nulls last
 limit :limit

@@ -1,15 +1,11 @@
 -- title: Reads and writes by month: bytes, requests and jobs, each file at its highest api
--- system: text = -; only jobs of this system
--- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
+-- part: jobs
 select month, sum(cast(read_bytes as double)) as read_bytes,
     sum(cast(written_bytes as double)) as written_bytes, sum(cast(reads as double)) as reads,
     sum(cast(writes as double)) as writes,
     count(distinct case when read_bytes > 0 then log end) as reading_jobs,
     count(distinct case when written_bytes > 0 then log end) as writing_jobs
 from (select log, reads, writes, read_bytes, written_bytes from files where is_highest) as each_file
-    right join (select log, month from jobs
-        where (:system is null or system = :system)
-            and (:month_from is null or month >= :month_from)
-            and (:month_to is null or month <= :month_to)) as chosen using (log)
+    right join (select log, month from chosen_jobs) as chosen using (log)
 group by month
 order by month nulls last

@@ -1,6 +1,5 @@
 -- title: Files by size, in powers of 16: from `least_bytes` to below 16 times as many
--- system: text = -; only jobs of this system
--- month: month range = -; only jobs that started in these months (UTC): 2026-01-2026-03, or one
+-- part: jobs
 select least_bytes, count(*) as files, sum(total) as bytes
 from (select cast(size_bytes as double) as total,
         case when size_bytes < 16 then 1
@@ -15,11 +14,6 @@ from (select cast(size_bytes as double) as total,
             when size_bytes < 1099511627776 then 68719476736
             else 1099511627776 end as least_bytes
     from files
-    where is_highest and size_bytes is not null and log in (
-        select log from jobs
-        where (:system is null or system = :system)
-            and (:month_from is null or month >= :month_from)
-            and (:month_to is null or month <= :month_to)
-    )) as each_bin
+    where is_highest and size_bytes is not null and log in (select log from chosen_jobs)) as each_bin
 group by least_bytes
 order by least_bytes nulls last
