@@ -127,6 +127,9 @@ def trace(
         kept = _keep(written, log, folder) if written else None
     if code:
         warn(f"{visible(command[0])} ended with exit code {code}")
+    if kept is None and code and repetitions is not None:
+        # The plain run failed, before any traced one.
+        sys.exit(code)
     if kept is None:
         what = f"{visible(program.name)} left no log of Darshan in a temporary folder here"
         raise IoncastError(what, where=visible(str(log.absolute().parent)), remedy=_WHY_NO_LOG)
@@ -211,13 +214,13 @@ def _spread(seconds: Sequence[float]) -> str:
 def _run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, float]:
     """Run a program with these variables; return its exit code, as shells have it, and seconds."""
     start = time.perf_counter()
-    started: list[subprocess.Popen[bytes]] = []
-    with signals.passed_on(started):
+    with signals.passed_on() as begun:
         try:
-            started.append(subprocess.Popen(command, env=variables))  # noqa: S603
+            program = subprocess.Popen(command, env=variables)  # noqa: S603
         except OSError as error:
             raise InputError(str(error.strerror), where=visible(command[0])) from error
-        code = started[0].wait()
+        begun(program)
+        code = program.wait()
     return (code if code >= 0 else 128 - code), time.perf_counter() - start
 
 

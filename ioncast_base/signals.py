@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from subprocess import Popen
 from types import FrameType
@@ -22,14 +22,31 @@ def ignored() -> AbstractContextManager[None]:
     return _handling(signal.SIG_IGN)
 
 
-def passed_on(programs: Sequence[Popen[bytes]]) -> AbstractContextManager[None]:
-    """Pass these signals on to programs, but for Ctrl-C, which their terminal sends them too."""
+@contextmanager
+def passed_on() -> Iterator[Callable[[Popen[bytes]], None]]:
+    """Pass these signals on to a program, but for Ctrl-C, which its terminal sends it too.
+
+    It yields a function that takes the program once it runs. Signals before that are passed on
+    then: Popen returns only after the program has begun.
+    """
+    programs: list[Popen[bytes]] = []
+    early: list[int] = []
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
-        for each in programs if number != signal.SIGINT else ():
+        if number == signal.SIGINT:
+            return
+        if not programs:
+            early.append(number)
+        for each in programs:
             each.send_signal(number)
 
-    return _handling(pass_on)
+    def begun(program: Popen[bytes]) -> None:
+        programs.append(program)
+        for number in early:
+            program.send_signal(number)
+
+    with _handling(pass_on):
+        yield begun
 
 
 @contextmanager
