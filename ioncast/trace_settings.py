@@ -18,8 +18,12 @@ _INTERPRETER = b"\x03\0\0\0"  # PT_INTERP
 
 def is_static(program: Path) -> bool:
     """Whether a program is a static ELF file of 64 bits, so that LD_PRELOAD cannot reach it."""
-    with program.open("rb") as file:
-        head = file.read(4096)
+    try:
+        with program.open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        # A program may be run by those who cannot read it.
+        return False
     if len(head) < 64 or not head.startswith(_ELF_64_BIT):
         return False
     (start,) = struct.unpack_from("<Q", head, 32)

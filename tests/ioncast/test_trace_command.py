@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ioncast.trace_settings import is_static
 from ioncast_base.darshan_runtime import find_darshan
 from tests.support.command import PROJECT, run_ioncast
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = pytest.mark.compiler
 
 GENUINE = PROJECT / "tests/summario/fixtures/programs/bursts-dxt.darshan"
 
@@ -69,7 +70,7 @@ int main(void)
 def compiled(source: str, place: Path, *options: str) -> Path:
     code = place.with_suffix(".c")
     code.write_text(source)
-    subprocess.run(["gcc", "-w", "-D_GNU_SOURCE", *options, "-o", place, code], check=True)
+    subprocess.run(["cc", "-w", "-D_GNU_SOURCE", *options, "-o", place, code], check=True)
     return place
 
 
@@ -193,6 +194,17 @@ def test_plain_and_traced_runs_are_compared_in_turn(place: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert (place / "runs").read_text().split() == ["plain", "1", "plain", "1"]
     assert "50.0%" in run.stdout
+
+
+def test_a_comparison_ends_with_a_plain_run_that_fails(place: Path) -> None:
+    run = traced(place, "--overhead", "2", "./app", "7")
+    assert run.returncode == 7
+    assert run.stderr == "ioncast: warning: ./app ended with exit code 7\n"
+
+
+def test_a_program_that_cannot_be_read_is_not_called_static(tmp_path: Path) -> None:
+    # Root, as which tests may run, can read each file.
+    assert not is_static(tmp_path)
 
 
 def test_a_missing_runtime_is_told_with_ways_to_get_it(
