@@ -1,0 +1,74 @@
+"""Times that applications need without others: of runs alone, of their history, or predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any, Literal
+
+from ioncast.warehouse.coverage import jobs_of
+from ioncast.warehouse.engine import Ask
+from ioncast.warehouse.interference import TimeAlone, server_uses
+from ioncast.warehouse.queries import query_of
+
+Row = Mapping[str, Any]
+# A usual time needs so many other jobs, whose bytes are within this ratio.
+_FEWEST_JOBS, _LIKE_BYTES = 5, 2.0
+
+
+def usual_time(ask: Ask, job: Row, basis: Literal["alone", "history"]) -> TimeAlone | None:
+    """Find the median time of other jobs of the program, with as many processes and bytes.
+
+    Parameters
+    ----------
+    ask : callable
+        Asks the logs of runs alone, of which one is enough, or a store, which must have 5 other
+        jobs of the user on the system ("history").
+    job : mapping
+        A row of the query `jobs-together`.
+    """
+    if job["program"] is None or job["processes"] is None:
+        return None
+    is_history = basis == "history"
+    variant = {"program": job["program"], "processes": job["processes"]}
+    user = {"system": job["system"], "user": job["user_id"]} if is_history else {}
+    values = {"system": None, "user": None, **variant, **user}
+    alike: dict[Any, Row] = {}
+    for row in ask(query_of("variant-runs"), values).to_pylist():
+        least, most = sorted((job["moved_bytes"] or 0, row["moved_bytes"] or 0))
+        is_other = row["job_id"] != job["job_id"] if is_history else row["log"] != job["log"]
+        if is_other and most <= _LIKE_BYTES * least and (row["run_seconds"] or 0) > 0:
+            # Logs of one job saw the same weather, so they count once.
+            alike[row["job_id"] if is_history else row["log"]] = row
+    if len(alike) < (_FEWEST_JOBS if is_history else 1):
+        return None
+    busy_seconds = []
+    for row in () if is_history else alike.values():
+        uses = ask(query_of("server-uses"), {"log": row["log"]})
+        found = server_uses([{**row, "start_us": 0, "system": None}], uses)
+        busy_seconds += [max(use.busy_seconds for use in found)] if found else []
+    usual_s = median(row["run_seconds"] for row in alike.values())
+    return TimeAlone(basis, usual_s, len(alike), median(busy_seconds) if busy_seconds else None)
+
+
+def predicted_time(
+    ask: Ask, job: Row, location: str, system: str, io_nodes: int
+) -> TimeAlone | None:
+    """Predict the time of a job; its time outside of I/O stays as it was.
+
+    `location` is that of the benchmarks, and `ask` asks the tables that have the job's phases.
+    """
+    # It takes as long to import as a few logs take to read.
+    from predictor.commands import command_line  # noqa: PLC0415
+    from predictor.curve import asking  # noqa: PLC0415
+
+    query = query_of("phases")
+    rows = ask(query, query.values({"log": job["log"]})).to_pylist()
+    request = asking.PredictionRequest(system, io_nodes=(io_nodes,), ran_with=io_nodes)
+    for phases in jobs_of(rows):
+        predicted = asking.ask(command_line(location), request, phases)
+        own, expected = predicted.own_run, predicted.uncorrected
+        if own is not None and expected is not None and job["run_seconds"] is not None:
+            lost_s = expected.total_mib / own.bandwidth_mib_s - predicted.curve[0].time_s
+            return TimeAlone("prediction", job["run_seconds"] - lost_s, 0)
+    return None
