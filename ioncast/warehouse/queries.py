@@ -170,7 +170,10 @@ def _read(path: Path) -> Query:
     parts = []
     for line in others:
         if part := _PART.fullmatch(line):
-            parts.append(_read(_FOLDER / "parts" / f"{part[1]}.sql"))
+            of_part = _FOLDER / "parts" / f"{part[1]}.sql"
+            if not of_part.exists():
+                raise _undescribed(path, line, "-- part: jobs")
+            parts.append(_read(of_part))
             parameters += parts[-1].parameters
             continue
         found = _PARAMETER.fullmatch(line)

@@ -304,7 +304,13 @@ def test_a_folder_of_a_site_adds_queries_and_replaces_some(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["select 1", "-- title: A\n-- limit = 20\nselect 1", "-- title:\nselect 1"]
+    "text",
+    [
+        "select 1",
+        "-- title: A\n-- limit = 20\nselect 1",
+        "-- title:\nselect 1",
+        "-- title: A\n-- part: nothing\nselect 1",
+    ],
 )
 def test_a_query_file_without_a_description_is_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.sql").write_text(text)
