@@ -45,4 +45,5 @@ def query(name: str) -> Response:
             raise
         problem = problem_of(error)["detail"]
         return page("query.html", error.http_status, query=chosen, given=given, problem=problem)
-    return page("query.html", query=chosen, given=given, found=found)
+    numbers = {name for row in found.rows for name in row if isinstance(row[name], int | float)}
+    return page("query.html", query=chosen, given=given, found=found, numbers=numbers)

@@ -20,6 +20,8 @@ SITE = {
     "odd": "-- title: <b>Odd</b>\n-- name: text = x; a text\n-- endpoint: text = -; a text\n"
     "select :name as \"<i>\", 'nan'::double as n, '\\xFF'::blob as b, [1] as l, null as u,"
     " :endpoint as e",
+    "unknown": "-- title: A\nselect null as a, 1 as b union all select 2.5, null"
+    " order by 1 nulls first",
     "rows": "-- title: Rows\n-- rows: integer; how many\nselect * from range(:rows) as a(x)",
 }
 
@@ -92,6 +94,14 @@ def test_the_form_has_all_parameters_with_the_values_of_the_address(client: Flas
 
 
 @pytest.mark.slow
+def test_columns_of_numbers_are_aligned_beside_unknown_ones(client: FlaskClient) -> None:
+    text = shown(client, "/queries/unknown")
+    assert (
+        re.findall(r"<t[hd]( [^>]*)?>", text)
+        == [' scope="col" class="num"'] * 2 + [' class="num"'] * 4
+    )
+
+
 def test_the_list_has_all_queries_and_the_survey_links_to_it(client: FlaskClient) -> None:
     names = [each["name"] for each in client.get("/v1/queries").get_json()["items"]]
     assert re.findall(r'href="/queries/([^"]+)"', shown(client, "/queries")) == names
