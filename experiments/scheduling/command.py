@@ -10,10 +10,10 @@ from click.core import ParameterSource
 
 from experiments.scheduling.comparison import Settings, compare_policies
 from experiments.scheduling.curves import shipped_curves
-from experiments.scheduling.policies import POLICIES, chosen_policies
 from experiments.scheduling.printing import FORMATS, Format, printed
 from experiments.scheduling.queues import poisson_queue
 from ioncast.worth.io_curves import stored_curves
+from ioncast.worth.policies import POLICIES, chosen_policies
 from ioncast.worth.queued_jobs import QueuedJob
 from ioncast.worth.replayed_machine import check_pool
 from ioncast.worth.sacct import COMMAND, read_extract

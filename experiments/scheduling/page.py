@@ -9,8 +9,8 @@ import numpy as np
 
 from experiments.scheduling.comparison import PoliciesCompared
 from experiments.scheduling.measures import SHORTEST_RUN_S, Measures, in_use
-from experiments.scheduling.policies import POLICIES
 from experiments.scheduling.printing import described, table_rows
+from ioncast.worth.policies import POLICIES
 from ioncast_base.pages.figures import (
     Bars,
     Figure,

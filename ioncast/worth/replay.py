@@ -47,12 +47,16 @@ def replay(
     machine: Machine,
     policy: Policy,
     progress: Callable[[int], object] = lambda jobs: None,
+    arbiter: SimulatedArbiter | None = None,
 ) -> Schedule:
     """Replay all jobs of a queue; no job is larger than the machine.
 
-    `progress` is called now and then with the number of jobs that started since the last call.
+    `progress` is called now and then with the number of jobs that started since the last call. An
+    arbiter of another replay with the same machine and believed curves saves time.
     """
-    replayed = _Replay(work, machine, policy, progress)
+    if policy.arbitrates and arbiter is None:
+        arbiter = SimulatedArbiter(work.believed, machine)
+    replayed = _Replay(work, machine, policy, progress, arbiter)
     replayed.run()
     return Schedule(
         start_s=np.array(replayed.start_s),
@@ -76,6 +80,7 @@ class _Replay:
         machine: Machine,
         policy: Policy,
         progress: Callable[[int], object],
+        arbiter: SimulatedArbiter | None,
     ) -> None:
         count = len(work)
         self.submit_s: list[float] = work.submit_s.tolist()
@@ -86,7 +91,7 @@ class _Replay:
         self.moved_mib: list[float] = work.moved_mib.tolist()
         self.mib_s = [curve.mib_s for curve in work.curves]
         self.io_nodes: list[int] = policy.asks(work, machine).tolist()
-        self.arbiter = SimulatedArbiter(work.curves, machine) if policy.arbitrates else None
+        self.arbiter = arbiter if policy.arbitrates else None
         self.progress = progress
         self.start_s, self.end_s, self.io_s = [0.0] * count, [0.0] * count, [0.0] * count
         self.held_up = [False] * count

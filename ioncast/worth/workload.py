@@ -27,11 +27,13 @@ class Workload:
     """A queue with its I/O; arrays have one element for each job, by submission.
 
     `recorded_s` are run times, `compute_s` those without I/O, `moved_mib` MiB that a job reads and
-    writes. `curve` is the index in `curves`. `overlong` counts jobs whose given bytes need more
-    than their recorded run time with static allocation.
+    writes. `curve` is the index in `curves`, which give the I/O times, and in `believed`, which
+    policies decide by. `overlong` counts jobs whose given bytes need more than their recorded run
+    time with static allocation.
     """
 
     curves: tuple[IoCurve, ...]
+    believed: tuple[IoCurve, ...]
     submit_s: Floats
     recorded_s: Floats
     limit_s: Floats
@@ -89,6 +91,7 @@ def workload(
     compute_s = recorded_s - moved_mib / bandwidth
     return Workload(
         curves=tuple(curves),
+        believed=tuple(curves),
         submit_s=np.array([job.submit_s for job in jobs]),
         recorded_s=recorded_s,
         limit_s=np.array([job.limit_s for job in jobs]),

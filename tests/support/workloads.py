@@ -24,7 +24,8 @@ def a_workload() -> Callable[..., Workload]:
         fastest = [max(curves[place].values()) for place in curve]
         run = [c + m / f for c, m, f in zip(compute, moved, fastest, strict=True)]
         return Workload(
-            curves=tuple(IoCurve(str(i), None, cells) for i, cells in enumerate(curves)),
+            curves=(made := tuple(IoCurve(str(i), None, cells) for i, cells in enumerate(curves))),
+            believed=made,
             submit_s=np.array(submit, dtype=float),
             recorded_s=np.array(run, dtype=float),
             limit_s=np.array(limits or run, dtype=float),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.scheduling.policies import POLICIES
+from ioncast.worth.policies import POLICIES
 from ioncast.worth.policy import Policy
 from ioncast.worth.replay import Schedule, replay
 from ioncast.worth.replayed_machine import Machine

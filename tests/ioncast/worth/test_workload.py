@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.scheduling.policies import POLICIES
 from experiments.scheduling.queues import APPLICATIONS, MEAN_RUN_S, poisson_queue
 from ioncast.worth.io_curves import IoCurve
+from ioncast.worth.policies import POLICIES
 from ioncast.worth.queued_jobs import QueuedJob
 from ioncast.worth.replay import replay
 from ioncast.worth.replayed_machine import Machine

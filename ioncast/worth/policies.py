@@ -47,7 +47,7 @@ def _direct(work: Workload, machine: Machine) -> Ints:
 
 def _of_each(work: Workload, ask: Callable[[IoCurve, int], int]) -> Ints:
     """Compute the I/O nodes of each job from its curve and its compute nodes."""
-    asked = cache(lambda curve, nodes: ask(work.curves[curve], nodes))
+    asked = cache(lambda curve, nodes: ask(work.believed[curve], nodes))
     pairs = zip(work.curve.tolist(), work.nodes.tolist(), strict=True)
     return np.array([asked(*pair) for pair in pairs], dtype=np.int64)
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments.scheduling.policies import POLICIES, chosen_policies
 from ioncast.worth.io_curves import IoCurve
+from ioncast.worth.policies import POLICIES, chosen_policies
 from ioncast.worth.policy import SimulatedArbiter
 from ioncast.worth.replayed_machine import Machine, check_pool
 from ioncast.worth.workload import Workload
