@@ -57,6 +57,10 @@ COMMANDS = {
         "ioncast.interference_command:interference",
         "Tell which jobs disturb each other on servers and I/O nodes.",
     ),
+    "worth": (
+        "ioncast.worth_command:worth",
+        "Tell what I/O nodes would be worth for a centre's own queue.",
+    ),
     "match": (
         "predictor.commands:match",
         "Print the IOR run that does the same I/O as each phase, ready to paste.",

@@ -26,6 +26,8 @@ NEXT_STEPS: dict[str, str | None] = {
     "store remove": "`ioncast store info STORE` shows what is left",
     "survey": "`--html FILE` writes a page; `ioncast check LOG` tells why a run is slow",
     "interference": "`--html FILE` writes a page; `ioncast survey` describes all jobs of a store",
+    "worth": "`--html FILE` writes a page; `ioncast campaign plan --from-logs FOLDER --platform"
+    " FILE` lists the benchmarks that are missing",
     "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"
     " their results",
     "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",

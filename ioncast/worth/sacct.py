@@ -17,7 +17,7 @@ from ioncast_base.times import instant
 
 COMMAND = (
     "sacct --allusers --parsable2 --starttime=2026-01-01",
-    "--format=JobID,User,JobName,Submit,Start,End,NNodes,Timelimit",
+    "--format=JobID,JobIDRaw,User,JobName,Submit,Start,End,NNodes,AllocCPUS,Timelimit",
 )
 """The command that makes an extract, in two parts, so that a help text can break the line."""
 
@@ -26,6 +26,7 @@ _NO_LIMIT = {"", "unlimited", "partition_limit", "invalid"}
 _DURATION = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 # A number of nodes; sacct shortens large ones, such as 1.50K for 1,536.
 _NODES = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(K|M)?", re.ASCII)
+_JOB_ID = re.compile(r"\d{1,18}", re.ASCII)
 _SECONDS = re.compile(r"\d{1,12}", re.ASCII)
 _UNITS = {None: 1, "K": 1 << 10, "M": 1 << 20}
 
@@ -58,8 +59,9 @@ def read_extract(path: str | Path) -> Extract:
     """Read the output of `sacct --parsable2` (or `--parsable`), or a CSV with the same columns.
 
     The columns JobID, Submit, Start, End and NNodes are needed. User and JobName tell
-    applications apart. The limit of a job without Timelimit is its run time. Curve and Bytes
-    describe the I/O of a job if it is known. Other columns and the steps of jobs are ignored.
+    applications apart. The limit of a job without Timelimit is its run time. JobIDRaw is needed to
+    find the logs of array jobs, and AllocCPUS for core-hours. Curve and Bytes describe the I/O of a
+    job if it is known. Other columns and the steps of jobs are ignored.
 
     Raises
     ------
@@ -155,6 +157,9 @@ def _job(row: Row, where: str) -> QueuedJob:
         limit_s=_limit_s(row.get("timelimit", ""), where) or end - start,
         nodes=_nodes(row["nnodes"], where),
         application=f"{row.get('user', '')} {row.get('jobname', '')}",
+        start_s=start,
+        job_id=_job_id(row),
+        cores=_cores(row.get("alloccpus", "")),
         curve=row.get("curve") or None,
         bytes=_bytes(bytes_, where) if bytes_ else None,
     )
@@ -176,6 +181,17 @@ def _nodes(text: str, where: str) -> int:
     if count < 1:
         raise InputError(f"NNodes: {text!r} is not a number of nodes", where=where)
     return count
+
+
+def _job_id(row: Row) -> int | None:
+    """The number that a job has in its logs; those of arrays have another one in JobID."""
+    text = row.get("jobidraw") or row["jobid"]
+    return int(text) if _JOB_ID.fullmatch(text) else None
+
+
+def _cores(text: str) -> int | None:
+    match = _NODES.fullmatch(text)
+    return round(float(match[1]) * _UNITS[match[2]]) or None if match else None
 
 
 def _bytes(text: str, where: str) -> float:
