@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import click
 
@@ -120,6 +121,13 @@ Examples:
     type=WholeNumber(min=1),
     help="Number of compute nodes, over which the processes are spread in blocks.  [default: all]",
 )
+@click.option(
+    "--first-node",
+    type=WholeNumber(min=0),
+    default=0,
+    show_default=True,
+    help="The first of the compute nodes, for programs that run side by side.",
+)
 @click.option("--mpi", is_flag=True, help="Start the processes with mpiexec.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_command(
@@ -127,6 +135,7 @@ def exec_command(
     io_nodes: int,
     tasks: int | None,
     nodes: int | None,
+    first_node: int,
     mpi: bool,
     program: tuple[str, ...],
 ) -> None:
@@ -137,6 +146,6 @@ def exec_command(
     all. The standard input is empty. If a process fails, or on Ctrl-C, all are ended; the exit
     code is that of the first process that failed.
     """
-    emulated = find(chosen_name(name))
+    emulated = replace(find(chosen_name(name)), first_node=first_node)
     placement = emulated.place(io_nodes=io_nodes, tasks=tasks, nodes=nodes)
     click.get_current_context().exit(run_ranks(emulated, program, placement, mpi=mpi))

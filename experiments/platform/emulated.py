@@ -24,13 +24,15 @@ class Placement:
     tasks : int
         Number of processes.
     nodes : int
-        Number of compute nodes, counted from the first; process r runs on node
-        r · nodes // tasks.
+        Number of compute nodes.
+    first_node : int
+        The first of them; process r runs on node first_node + r · nodes // tasks.
     """
 
     io_nodes: int
     tasks: int
     nodes: int
+    first_node: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,13 @@ class Emulated:
     ----------
     description : Description
         Its nodes and links.
+    first_node : int
+        The compute node of the first process of a run, so that several programs can run side by
+        side.
     """
 
     description: Description
+    first_node: int = 0
 
     @property
     def name(self) -> str:
@@ -119,8 +125,8 @@ class Emulated:
         tasks : int, optional
             Number of processes; by default all that the description provides for.
         nodes : int, optional
-            Number of compute nodes, counted from the first; by default all. Process r of P
-            runs on node r · nodes // P.
+            Number of compute nodes; by default all from `first_node` on. Process r of P runs on
+            node first_node + r · nodes // P.
         mpi : bool
             Whether mpiexec starts the processes. Otherwise IONCAST_RANK and IONCAST_TASKS tell
             each process its number and the number of all.
@@ -141,6 +147,7 @@ class Emulated:
             "io-nodes": placement.io_nodes,
             "tasks": placement.tasks,
             "nodes": placement.nodes,
+            "first-node": placement.first_node,
         }
         options = [f"--{key}={number}" for key, number in numbers.items()]
         return [*exec_command(self.name), *options, *(["--mpi"] if mpi else []), "--", *program]
@@ -148,7 +155,9 @@ class Emulated:
     def place(self, *, io_nodes: int, tasks: int | None, nodes: int | None) -> Placement:
         """Place the processes of a run; parameters and errors are those of `rank_command`."""
         self._check_io_nodes(io_nodes)
-        most = self.description.compute_nodes.count
+        most = self.description.compute_nodes.count - self.first_node
+        if most < 1:
+            raise InputError(f"the platform {self.name} has no compute node {self.first_node}")
         nodes = most if nodes is None else nodes
         if not 1 <= nodes <= most:
             raise InputError(
@@ -156,7 +165,8 @@ class Emulated:
                 where=f"platform {self.name}",
                 remedy=f"choose 1 to {most}",
             )
-        return Placement(io_nodes, self.description.tasks if tasks is None else tasks, nodes)
+        tasks = self.description.tasks if tasks is None else tasks
+        return Placement(io_nodes, tasks, nodes, self.first_node)
 
     def _check_io_nodes(self, io_nodes: int) -> None:
         if io_nodes not in self.description.io_nodes:

@@ -24,7 +24,7 @@ shift
 # A launcher inside a job knows the rank better than the job's scheduler, so Slurm comes last.
 rank=${IONCAST_RANK-${OMPI_COMM_WORLD_RANK-${PMI_RANK-${PALS_RANKID-${SLURM_PROCID-0}}}}}
 tasks=${IONCAST_TASKS-${OMPI_COMM_WORLD_SIZE-${PMI_SIZE-${PALS_NRANKS-${SLURM_NTASKS-1}}}}}
-node=$((rank * ${IONCAST_NODES-$compute_nodes} / tasks))
+node=$((${IONCAST_FIRST_NODE-0} + rank * ${IONCAST_NODES-$compute_nodes} / tasks))
 view=$folder/mounts/io$io_nodes/cn$node
 [ -d "$folder/mounts/io$io_nodes" ] || fail "the platform $name has no runs with $io_nodes I/O nodes"
 mountpoint -q "$view" || fail "$view does not answer; see \`ioncast platform status $name\`"

@@ -66,7 +66,8 @@ def run_ranks(
             "mpiexec cannot be found", remedy="install an MPI library, such as Debian's mpich"
         )
     run = f"{emulated.name}/run-{uuid.uuid4().hex}"
-    common = {**marked(run), "IONCAST_NODES": str(placement.nodes)}
+    nodes = {"NODES": placement.nodes, "FIRST_NODE": placement.first_node}
+    common = {**marked(run), **{f"IONCAST_{key}": str(value) for key, value in nodes.items()}}
     rank = [str(emulated.folder / "rank"), str(placement.io_nodes), *program]
     processes: list[subprocess.Popen[bytes]] = []
     with signals.raised(), NamedTemporaryFile("r", dir=emulated.folder) as failures:
