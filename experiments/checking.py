@@ -9,8 +9,10 @@ from typing import Any
 
 from experiments.datasets import read
 from experiments.evaluation import evaluate
+from experiments.provenance import PROVENANCE, read_provenance
 from experiments.published import Comparison, PrintedTable, compare, publish
 from experiments.published_tables import tables_of
+from experiments.studies.interference_tables import NAME, interference_tables
 from ioncast_base.text_tables import text_table
 
 _DIFFERENCES_SHOWN = 20
@@ -37,9 +39,7 @@ class Checked:
     @property
     def choices(self) -> list[dict[str, str]]:
         """Rows of the table `choices`: errors and regret of each application and of all."""
-        return next(
-            [dict(row) for row in table.rows] for table in self.tables if table.name == "choices"
-        )
+        return [dict(row) for table in self.tables if table.name == "choices" for row in table.rows]
 
     def to_record(self) -> dict[str, Any]:
         """Make the object that `--format json` prints."""
@@ -53,8 +53,8 @@ class Checked:
     def to_text(self) -> str:
         """Make the text for people: errors, regret, and the first differences."""
         head = f"{self.folder}: {len(self.tables)} tables, {self.comparison.cells:,} cells"
-        rows = text_table(self.choices)
-        return "\n".join([head, rows, *self._verdict()])
+        rows = [text_table(self.choices)] if self.choices else []
+        return "\n".join([head, *rows, *self._verdict()])
 
     def _verdict(self) -> Iterator[str]:
         found = self.comparison
@@ -90,8 +90,11 @@ def check_data_set(folder: Path, *, write: bool) -> Checked:
     InputError
         If a file of the data set cannot be read, or the tables cannot be written.
     """
-    data = read(folder)
-    tables = tables_of(data, evaluate(data))
+    if read_provenance(folder / PROVENANCE).study == NAME:
+        tables = interference_tables(folder)
+    else:
+        data = read(folder)
+        tables = tables_of(data, evaluate(data))
     if write:
         publish(folder, tables)
     return Checked(folder, tables, compare(folder, tables))

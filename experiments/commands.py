@@ -7,6 +7,7 @@ import click
 from experiments.check_command import check
 from experiments.scheduling.command import scheduling
 from experiments.studies.commands import resume, study_command
+from experiments.studies.interference_command import interference
 from experiments.studies.study import STUDIES
 from ioncast_base.command_options import CommandGroup
 
@@ -28,5 +29,6 @@ def experiment() -> None:
 for study in STUDIES:
     experiment.add_command(study_command(study))
 experiment.add_command(resume)
+experiment.add_command(interference)
 experiment.add_command(check)
 experiment.add_command(scheduling)

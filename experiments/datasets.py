@@ -17,6 +17,7 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement
@@ -211,16 +212,17 @@ def write(
         If a file cannot be written, or the files do not agree.
     """
     write_file(folder / PROVENANCE, provenance.model_dump_json(indent=1) + "\n")
-    write_file(folder / BENCHMARKS, _csv(BenchmarkRun, benchmarks))
-    write_file(folder / APPLICATIONS, _csv(ApplicationRun, applications))
+    write_file(folder / BENCHMARKS, csv_of(BenchmarkRun, benchmarks))
+    write_file(folder / APPLICATIONS, csv_of(ApplicationRun, applications))
     return read(folder)
 
 
-def _csv(kind: type[Run], runs: Iterable[Run]) -> str:
+def csv_of(kind: type[Any], rows: Iterable[Any]) -> str:
+    """Write dataclasses of a kind as CSV, with the names of their fields."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(kind)], lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in asdict(run).items()} for run in runs)
+    writer.writerows({name: _cell(value) for name, value in asdict(row).items()} for row in rows)
     return text.getvalue()
 
 
@@ -244,7 +246,7 @@ def _check_logs(folder: Path, provenance: Provenance, applications: Iterable[str
 
 def _commands(path: Path) -> dict[str, str]:
     commands: dict[str, str] = {}
-    for row in _rows(read_text(path), path):
+    for row in csv_rows(read_text(path), path):
         name = row.get("application") or row.get("name") or ""
         commands.setdefault(name.strip(), row.get("command") or "")
     return commands
@@ -253,7 +255,7 @@ def _commands(path: Path) -> dict[str, str]:
 def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...]:
     """Read the runs; without columns `tasks` and `nodes`, take both from the provenance."""
     text = read_text(path)
-    rows = _rows(text, path)
+    rows = csv_rows(text, path)
     columns = set(rows[0]) if rows else set()
     options = ImportOptions(
         tasks=None if "tasks" in columns else provenance.tasks,
@@ -270,7 +272,8 @@ def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...
     return benchmarks
 
 
-def _rows(text: str, path: Path) -> list[dict[str, str]]:
+def csv_rows(text: str, path: Path) -> list[dict[str, str]]:
+    """Read the rows of a CSV file; InputError if it is damaged."""
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         return list(reader)

@@ -80,8 +80,8 @@ class Provenance(TomlTable):
         Name of the system, for databases.
     tasks, nodes : int
         Number of processes and of compute nodes of a run, unless its row says otherwise.
-    engine : str
-        The program that ran the benchmarks.
+    engine : str or None
+        The program that ran the benchmarks; None without benchmarks.
     platform : mapping
         Description of the system.
     machine : Machine
@@ -102,7 +102,7 @@ class Provenance(TomlTable):
     system: Name
     tasks: Count
     nodes: Count
-    engine: Name
+    engine: Name | None
     platform: dict[str, Any]
     machine: Machine
     versions: dict[str, str]

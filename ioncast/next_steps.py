@@ -76,6 +76,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "experiment hacc": _CHECK,
     "experiment applications": _CHECK,
     "experiment resume": _CHECK,
+    "experiment interference": _CHECK,
     "experiment check": None,
     "experiment scheduling": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
 }

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ def run_application(
     darshan: Path | None = None,
     hacc_io_program: Path | None = None,
     limit_s: float | None = None,
+    start: threading.Barrier | None = None,
 ) -> Run:
     """Run an application once, on files that are created before and removed after it.
 
@@ -122,6 +124,8 @@ def run_application(
         Only Darshan can write its log.
     limit_s : float, optional
         A run that takes longer is ended, and is an error. By default `longest_s`.
+    start : threading.Barrier, optional
+        A barrier at which bundled processes wait for those of other runs before the first step.
 
     Returns
     -------
@@ -146,7 +150,7 @@ def run_application(
         if hacc_io_program:
             steps = [_run_hacc_io(launch, hacc_io_program, data)]
         else:
-            uses = _run_bundled(launch, data)
+            uses = _run_bundled(launch, data, start)
             steps = [_step_run(step, uses[step.name]) for step in application.steps]
         if log and traced:
             _keep_darshan_log(launch.darshan_log, log)
@@ -254,7 +258,9 @@ def _write_input(application: Application, step: Step, folder: Path) -> None:
                 file.write(zeros[: size - offset])
 
 
-def _run_bundled(launch: Launch, data: Path) -> dict[str, list[FileUse]]:
+def _run_bundled(
+    launch: Launch, data: Path, start: threading.Barrier | None
+) -> dict[str, list[FileUse]]:
     """Run the bundled processes; return the I/O of each in each step, with times since now."""
     application, folder = launch.application, launch.folder
     origin_s = time.monotonic()
@@ -265,7 +271,7 @@ def _run_bundled(launch: Launch, data: Path) -> dict[str, list[FileUse]]:
         (folder / "mpi").touch()
     # Ranks start faster without site-packages, which only mpi4py needs.
     python = [sys.executable, "-I", *([] if mpi else ["-S"])]
-    with barrier(folder / "barrier", application.tasks):
+    with barrier(folder / "barrier", application.tasks, start):
         launch.run([*python, str(rank.__file__), str(folder)], mpi=mpi)
     results = [
         json.loads((folder / f"result.{task}.json").read_text())

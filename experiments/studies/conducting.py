@@ -63,7 +63,7 @@ def conduct(
     folder = output or Path(f"{study.name}-{description.name}")
     check_new(folder)
     check_settings(study, description, settings)
-    platform = _brought_up(description) if is_new else nullcontext(Emulated(description))
+    platform = brought_up(description) if is_new else nullcontext(Emulated(description))
     data = _measure(study, platform, folder, settings)
     return data, _publish(study, data)
 
@@ -86,7 +86,7 @@ def resume(folder: Path) -> tuple[DataSet, Evaluation]:
         raise InputError(f"there is no study called {begun.study!r}", where=str(folder))
     check_settings(study, begun.platform, begun.settings)
     platform = _up_already(begun.platform, folder)
-    data = _measure(study, platform or _brought_up(begun.platform), folder, begun.settings)
+    data = _measure(study, platform or brought_up(begun.platform), folder, begun.settings)
     return data, _publish(study, data)
 
 
@@ -134,7 +134,7 @@ def _publish(study: Study, data: DataSet) -> Evaluation:
 
 
 @contextmanager
-def _brought_up(description: Description) -> Iterator[Emulated]:
+def brought_up(description: Description) -> Iterator[Emulated]:
     """A platform that is up as long as the study runs."""
     emulated = up(description)
     try:

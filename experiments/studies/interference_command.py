@@ -1,0 +1,67 @@
+"""`ioncast experiment interference`: two applications on one I/O node, measured and judged."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from ioncast_base.command_options import WholeNumber, table_format_option
+from ioncast_base.text_tables import text_table
+
+
+@click.command(
+    "interference",
+    epilog="""\b
+Examples:
+  ioncast experiment interference
+  ioncast experiment interference --repetitions 3 --output quick
+""",
+)
+@click.option(
+    "--repetitions",
+    type=WholeNumber(1, 1000),
+    default=10,
+    show_default=True,
+    help="Runs of each application alone, together and apart.",
+)
+@click.option(
+    "--seed",
+    type=WholeNumber(0, 2**32 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the random order of the runs, and of the I/O node that both use.",
+)
+@click.option(
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default="interference-testbed",
+    show_default=True,
+    help="A new folder for the results.",
+)
+@table_format_option
+def interference(repetitions: int, seed: int, output: Path, output_format: str) -> None:
+    """Run two applications alone, together on one I/O node, and apart.
+
+    The study runs on an emulated platform (root only) and needs Darshan's runtime and mpi4py. Each
+    repetition runs a checkpoint alone, an output alone, both at once with one common I/O node, and
+    both at once without any, in random order. `ioncast interference` then judges the logs of each
+    pair.
+
+    DIR gets a data set, which `ioncast experiment check` can check. If a run fails, it has the
+    repetitions before.
+    """
+    # These import scipy and SQLAlchemy.
+    from experiments.studies.interference import conduct  # noqa: PLC0415
+
+    tables = conduct(output, repetitions, seed, shlex.join(["ioncast", *sys.argv[1:]]))
+    if output_format == "json":
+        record = {table.name: [dict(row) for row in table.rows] for table in tables}
+        click.echo(json.dumps({"folder": str(output), **record}, indent=1))
+        return
+    click.echo("\n\n".join(text_table(table.rows) for table in tables))
+    click.echo(f"\nmeasurements, logs and tables are in {output}")
