@@ -105,6 +105,9 @@ def measure(emulated: Emulated, folder: Path, darshan: Path, repetitions: int, s
     arms = (ALONE, both[:1]), (ALONE, both[1:]), (TOGETHER, both), (APART, both)
     runs: list[InterferenceRun] = []
     verdicts: list[Verdict] = []
+    placements = {arm: folder / f"placement-{arm}.csv" for arm in (TOGETHER, APART)}
+    for arm, file in placements.items():
+        _write_placement(emulated, file, _IO_NODES[arm])
     with reporting("repetitions: ") as report:
         for repetition in range(1, repetitions + 1):
             shared = chance.choice(tuple(_FIRST_NODES))
@@ -117,14 +120,15 @@ def measure(emulated: Emulated, folder: Path, darshan: Path, repetitions: int, s
                         seconds = round(run.time_s, 3)
                         runs.append(InterferenceRun(*row, seconds, run.started, load1))
                 for arm, truth in ((TOGETHER, shared), (APART, None)):
-                    _write_placement(emulated, logs / f"{arm}.csv", _IO_NODES[arm])
-                    verdicts += verdicts_of(logs, repetition, arm, truth)
+                    verdicts += verdicts_of(logs, placements[arm], repetition, arm, truth)
             write_file(folder / RUNS, csv_of(InterferenceRun, runs))
             write_file(folder / VERDICTS, csv_of(Verdict, verdicts))
             report(CampaignProgress(repetitions, repetition, 0))
 
 
-def verdicts_of(logs: Path, repetition: int, arm: str, shared: int | None) -> Iterator[Verdict]:
+def verdicts_of(
+    logs: Path, placement: Path, repetition: int, arm: str, shared: int | None
+) -> Iterator[Verdict]:
     """Ask `ioncast interference` about the logs of a pair that ran side by side.
 
     Raises
@@ -134,7 +138,7 @@ def verdicts_of(logs: Path, repetition: int, arm: str, shared: int | None) -> It
     """
     pair = [logs / _log(one, arm) for one in (CHECKPOINT, OUTPUT)]
     alone = [f"--alone={logs / _log(one, ALONE)}" for one in (CHECKPOINT, OUTPUT)]
-    words = [*pair, *alone, f"--placement={logs / arm}.csv", "--format=json"]
+    words = [*pair, *alone, f"--placement={placement}", "--format=json"]
     program = [sys.executable, "-m", "ioncast", "interference", *map(str, words)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:

@@ -114,7 +114,7 @@ def _slowdown(key: Key, seconds: Mapping[Key, Mapping[int, float]]) -> dict[str,
         row["low"], row["high"] = (f"{expm1(fmean(ratios) + h):.4f}" for h in (-half, half))
     row["slower_than_alone"] = str(sum(ratio > 0 for ratio in ratios)) if ratios else ""
     faster = sum(times[n] < together[n] for n in times if n in together)
-    row["faster_than_together"] = "" if arm == TOGETHER else str(faster)
+    row["faster_than_together"] = str(faster) if arm == APART else ""
     return row
 
 

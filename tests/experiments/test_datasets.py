@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.datasets import ApplicationRun, BenchmarkRun, DataSet, read, shipped, write
-from experiments.provenance import Log, Machine, Provenance
+from experiments.provenance import PROVENANCE as PROVENANCE_FILE
+from experiments.provenance import Log, Machine, Provenance, read_provenance
 from ioncast.cli import cli
 from ioncast_base.errors import InputError
 
@@ -102,7 +103,7 @@ def test_the_readme_explains_every_key_and_every_table() -> None:
 
 @pytest.mark.parametrize("shipped_set", shipped(), ids=lambda path: path.name)
 def test_the_provenance_of_every_shipped_set_is_complete(shipped_set: Path) -> None:
-    found = read(shipped_set).provenance
+    found = read_provenance(shipped_set / PROVENANCE_FILE)
     assert found.platform
     assert found.versions
     assert found.command.startswith("ioncast ")

@@ -59,6 +59,28 @@ def test_the_end_does_not_wait_for_a_process_that_is_stuck_elsewhere(tmp_path: P
         assert not meeting.is_alive()
 
 
+def test_processes_of_two_programs_begin_together_and_then_go_on_alone(tmp_path: Path) -> None:
+    start = threading.Barrier(2)
+    one, other = tmp_path / "one", tmp_path / "other"
+    with barrier(one, 1, start), barrier(other, 1, start), _connected(one) as first:
+        first.sendall(b".")
+        with _connected(other) as second:
+            second.sendall(b".")
+            assert (first.recv(1), second.recv(1)) == (b".", b".")
+            first.sendall(b".")
+            assert first.recv(1) == b"."
+
+
+def test_a_program_that_ends_before_the_start_lets_no_other_wait(tmp_path: Path) -> None:
+    start = threading.Barrier(2)
+    one = tmp_path / "one"
+    with barrier(one, 1, start), _connected(one) as first:
+        first.sendall(b".")
+        with barrier(tmp_path / "other", 1, start):
+            pass
+        assert first.recv(1) == b""
+
+
 def test_a_barrier_that_no_process_came_to_ends(tmp_path: Path) -> None:
     before = set(threading.enumerate())
 

@@ -4,12 +4,8 @@ import ctypes
 import errno
 import mmap
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +31,7 @@ from ioncast_base.errors import InputError, IoncastError
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log as read_darshan_log
 from tests.support.darshan_reader import read_log
+from tests.support.mpi_in_python import needs_mpi
 from tests.support.plain_platform import OtherProgram, PlainPlatform
 from tests.support.pydarshan import without_pydarshan
 from tests.support.undisturbed import run_at_once
@@ -53,20 +50,6 @@ def platform(tmp_path: Path) -> PlainPlatform:
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return tmp_path / "run.darshan"
-
-
-def _mpi_in_python() -> str | None:
-    """Reason why Python cannot use MPI; None if it can."""
-    if find_spec("mpi4py") is None or shutil.which("mpiexec") is None:
-        return "mpi4py or mpiexec is not installed"
-    loaded = subprocess.run(
-        [sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False
-    )
-    return None if loaded.returncode == 0 else "mpi4py is not built for this machine's MPI"
-
-
-_NO_MPI = _mpi_in_python()
-needs_mpi = pytest.mark.skipif(_NO_MPI is not None, reason=_NO_MPI or "")
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,17 @@ def test_a_run_may_take_fewer_nodes(platform: Emulated, folder: Path) -> None:
     program = ["sh", "-c", WHERE, str(folder)]
     run(platform.rank_command(program, io_nodes=1, tasks=2, nodes=1))
     assert places(folder) == ["0 10.71.1.1/16", "1 10.71.1.1/16"]
+
+
+def test_a_run_may_begin_at_another_node(platform: Emulated, folder: Path) -> None:
+    program = ["sh", "-c", WHERE, str(folder)]
+    run(replace(platform, first_node=1).rank_command(program, io_nodes=1, tasks=2))
+    assert places(folder) == ["0 10.71.1.2/16", "1 10.71.1.2/16"]
+
+
+def test_a_first_node_that_the_platform_lacks_is_an_error(platform: Emulated) -> None:
+    with pytest.raises(InputError, match="has no compute node 2"):
+        replace(platform, first_node=2).rank_command(["true"], io_nodes=1)
 
 
 def test_more_nodes_than_the_platform_has_are_an_error(platform: Emulated) -> None:
