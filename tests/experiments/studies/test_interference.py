@@ -15,7 +15,7 @@ from experiments.checking import check_data_set
 from experiments.platform.emulated import Emulated
 from experiments.published import PrintedTable
 from experiments.shipped import DATA
-from experiments.studies.interference import measure, verdicts_of
+from experiments.studies.interference import conduct, measure, verdicts_of
 from experiments.studies.interference_tables import interference_tables
 from ioncast_base.darshan_runtime import find_darshan
 from ioncast_base.errors import InputError
@@ -50,8 +50,8 @@ def rows_of(table: PrintedTable) -> dict[tuple[str, str], dict[str, str]]:
     return {(row["application"], row["arm"]): dict(row) for row in table.rows}
 
 
-def read(name: str) -> list[dict[str, str]]:
-    with (SHIPPED / name).open(encoding="utf-8", newline="") as file:
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -103,7 +103,7 @@ def test_the_shipped_tables_follow_from_the_shipped_runs() -> None:
     checked = check_data_set(SHIPPED, write=False)
     assert checked.comparison.differences == ()
     seconds: dict[tuple[str, str], list[float]] = {}
-    for row in sorted(read("runs.csv"), key=lambda row: int(row["repetition"])):
+    for row in sorted(read(SHIPPED / "runs.csv"), key=lambda row: int(row["repetition"])):
         seconds.setdefault((row["application"], row["arm"]), []).append(float(row["seconds"]))
     for (application, arm), row in rows_of(checked.tables[0]).items():
         times, alone = seconds[application, arm], seconds[application, "alone"]
@@ -118,7 +118,11 @@ def test_the_shipped_tables_follow_from_the_shipped_runs() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("arm", ["together", "apart"])
 def test_the_shipped_logs_give_the_shipped_answers(arm: str) -> None:
-    rows = [row for row in read("verdicts.csv") if (row["repetition"], row["arm"]) == ("1", arm)]
+    rows = [
+        row
+        for row in read(SHIPPED / "verdicts.csv")
+        if (row["repetition"], row["arm"]) == ("1", arm)
+    ]
     shared = int(rows[0]["shared"]) if rows[0]["shared"] else None
     found = verdicts_of(SHIPPED / "logs", SHIPPED / f"placement-{arm}.csv", 1, arm, shared)
     assert [
@@ -146,6 +150,15 @@ def test_the_documents_have_the_figures_of_the_shipped_tables() -> None:
     assert f"in {named['apart']['named_right']} of {pairs} pairs apart" in text
 
 
+def test_without_traces_the_study_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("experiments.studies.interference.find_darshan", lambda: None)
+    with pytest.raises(InputError, match="traces need Darshan's runtime and mpi4py"):
+        conduct(tmp_path / "new", repetitions=1, seed=1, command="ioncast")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture
 def platform() -> Iterator[Emulated]:
     with emulated(bundled(unique_name())) as found:
@@ -162,7 +175,9 @@ def test_the_common_io_node_of_two_applications_is_named(
     darshan: Any = find_darshan()
     (tmp_path / "logs").mkdir()
     measure(platform, tmp_path, darshan, repetitions=1, seed=1)
-    for row in csv.DictReader((tmp_path / "verdicts.csv").open(encoding="utf-8")):
+    rows = read(tmp_path / "verdicts.csv")
+    assert len(rows) == 4
+    for row in rows:
         assert row["named"] == row["shared"]
         assert bool(row["named"]) == (row["arm"] == "together")
         assert not row["common_share"] or float(row["common_share"]) > 0.5
