@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ioncast.insights.facts.slowest_ranks import SharedFiles
 from ioncast.insights.facts.values import Bools, FileFacts, Floats, Ints, Layer, possible
 from ioncast.warehouse.arrays import INDEX, Columns, hexadecimal, known, named, texts
-from ioncast_base.kinds import APIS
+from ioncast_base.kinds import APIS, OPERATIONS
 from summario.lustre_components import LustreComponents
 from summario.lustre_servers import first_mirrors
 from summario.phases.streams import opens_of
@@ -92,7 +92,23 @@ def _of_layer(facts: FileFacts, layer: Layer, of_files: _OfFiles) -> dict[str, A
         "collective": layer.of_files(collective),
         "stripe_count": known(of_files.stripe_count[used], is_striped),
         "stripe_size": known(of_files.stripe_size[used], is_striped),
+        **dict(_first_and_last(layer)),
     }
+
+
+def _first_and_last(layer: Layer) -> Iterator[tuple[str, pa.Array]]:
+    """Yield the times of the first and last request of each operation, null without requests."""
+    for operation in OPERATIONS:
+        has_requests = layer.of(operation).requests > 0
+        first = layer.seconds(f"F_{operation.upper()}_START_TIMESTAMP")
+        last = layer.seconds(f"F_{operation.upper()}_END_TIMESTAMP")
+        # Darshan writes 0 for a time that it does not know.
+        is_known = has_requests & (first > 0) & (last >= first)
+        are_known = layer.of_files(is_known, np.logical_or)
+        earliest = layer.of_files(np.where(is_known, first, np.inf), np.minimum)
+        latest = layer.of_files(np.where(is_known, last, -np.inf), np.maximum)
+        yield f"first_{operation}_seconds", known(earliest, are_known)
+        yield f"last_{operation}_seconds", known(latest, are_known)
 
 
 def _of_files(files: FilesOfRuns) -> _OfFiles:

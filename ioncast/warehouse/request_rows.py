@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ioncast.warehouse.arrays import INDEX, Columns, hexadecimal, known, named, texts
 from ioncast.warehouse.file_rows import FilesOfRuns
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.lustre_components import LustreComponents
-from summario.lustre_servers import ServerBytes, bytes_of_requests
+from summario.lustre_servers import ServerBytes, bytes_of_requests, bytes_of_servers
 from summario.phases.streams import changes
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.operations import UNKNOWN_OFFSET, Operations
@@ -95,6 +96,21 @@ def server_rows(
             "bytes": list(sums.values()),
         },
     )
+
+
+def file_ost_rows(
+    lustre: LustreComponents, ids: NDArray[np.uint64], extent_bytes: NDArray[np.int64]
+) -> Columns:
+    """Make a row of each OST of files (record ids), with its share of the bytes of the file."""
+    on = bytes_of_servers(lustre, ids, np.zeros_like(extent_bytes), extent_bytes)
+    # Lustre may not tell an OST, and bytes of a file may be on a metadata server.
+    whole = np.bincount(on.segment, on.bytes, len(ids))[on.segment]
+    is_known = on.ost >= 0
+    return {
+        "file": hexadecimal(ids[on.segment[is_known]]),
+        "server": on.ost[is_known],
+        "share": (on.bytes / np.maximum(whole, 1))[is_known],
+    }
 
 
 def io_node_rows(trace: Operations, io_nodes: Mapping[str, int]) -> Columns:

@@ -28,6 +28,7 @@ from ioncast.warehouse.arrays import INDEX, Columns, joined, table_of
 from ioncast.warehouse.file_rows import FilesOfRuns, file_rows
 from ioncast.warehouse.job_rows import job_rows
 from ioncast.warehouse.request_rows import (
+    file_ost_rows,
     io_node_rows,
     request_rows,
     request_size_rows,
@@ -249,8 +250,12 @@ def _rows_of_run(
 ) -> Iterator[tuple[str, Columns]]:
     """Yield rows of the tables that need a trace or checks, which are of one run."""
     lustre = files.lustre[index]
+    of_run = slice(files.edges[index], files.edges[index + 1])
+    if lustre is not None:
+        extents = files.facts.files.extent_bytes[of_run]
+        yield "file_osts", file_ost_rows(lustre, files.ids[of_run], extents)
     if choice.requests or lustre is not None:
-        trace, _ = trace_of(run, files.ids[files.edges[index] : files.edges[index + 1]])
+        trace, _ = trace_of(run, files.ids[of_run])
         if trace is not None:
             if choice.requests:
                 yield "requests", request_rows(trace, _calls(run, trace))

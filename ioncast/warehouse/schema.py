@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 # Raise it with each change that gives old logs other rows.
-EXTRACTOR = 2
+EXTRACTOR = 3
 
 _TYPES = {"s": pa.string(), "i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
 _COLUMNS = {
@@ -25,10 +25,13 @@ _COLUMNS = {
         log:s file:s path:s file_system:s api:s is_highest:b shared:b processes:i reads:i writes:i
         read_bytes:i written_bytes:i read_seconds:f write_seconds:f metadata_seconds:f
         slowest_seconds:f slowest_rank:i fastest_seconds:f mean_seconds:f size_bytes:i opens:i
-        collective:i stripe_count:i stripe_size:i
+        collective:i stripe_count:i stripe_size:i first_read_seconds:f last_read_seconds:f
+        first_write_seconds:f last_write_seconds:f
     """,
     # The traced bytes of a file at one api on one server.
     "file_servers": "log:s file:s api:s server:i bytes:i",
+    # An OST over which a file is striped, with its share of the bytes of the file.
+    "file_osts": "log:s file:s server:i share:f",
     # The columns of `ioncast phases --format csv`, with names that are no words of SQL.
     "phases": """
         log:s job:i start_seconds:f end_seconds:f operation:s ranks:s bytes:i io_seconds:f api:s
@@ -52,6 +55,12 @@ _COLUMNS = {
     "findings": """
         log:s code:s level:s importance:s seconds_at_stake:f share_of_run:f files:i ranks:i
         sentence:s
+    """,
+    # A server in an interval, as its log has it. `server` is the number of an OST, MDT or I/O node in
+    # decimal digits, else its name. `file_system` is null where the log does not name it.
+    "server_samples": """
+        system:s file_system:s kind:s server:s time_start_us:i time_end_us:i read_bytes:i
+        written_bytes:i operations:i cpu_percent:f
     """,
     # A file that cannot be read.
     "failed": "path:s system:s size_bytes:i modified_ns:i reason:s extractor:i",
