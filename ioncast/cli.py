@@ -49,6 +49,10 @@ COMMANDS = {
         "ioncast.store_command:store",
         "Look at a store of logs' facts, and remove logs from it.",
     ),
+    "servers": (
+        "ioncast.servers_command:servers",
+        "Put samples of servers' logs into a store.",
+    ),
     "survey": (
         "ioncast.survey_command:survey",
         "Describe the I/O of all jobs: users, programs, files, MPI-IO, slow runs.",

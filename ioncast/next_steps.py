@@ -22,6 +22,7 @@ NEXT_STEPS: dict[str, str | None] = {
     " tells more",
     "sql": "`ioncast sql --list` lists the queries; `ioncast check LOG` tells why a run is slow",
     "ingest": "`ioncast sql STORE --list` lists what it can be asked",
+    "servers import": "`ioncast store info STORE` shows the samples of the store",
     "store info": "`ioncast sql STORE --list` lists what it can be asked",
     "store remove": "`ioncast store info STORE` shows what is left",
     "survey": "`--html FILE` writes a page; `ioncast check LOG` tells why a run is slow",

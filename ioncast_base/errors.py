@@ -161,6 +161,7 @@ _EXTRAS = {
     "duckdb": "warehouse",
     "flask": "service",
     "gunicorn": "service",
+    "h5py": "servers",
     "iops": "campaigns",
     "itsdangerous": "service",
     "limits": "service",

@@ -121,11 +121,17 @@ class NewBundle:
 
     def finished(self, system: str, *, requests: bool) -> Written:
         """Put the bundle in its place, unless the same one is there; one without files nowhere."""
-        self._stack.close()
         inputs = [*self.logs, *self._copies, *self._failed]
-        place = self._store / _name([str(EXTRACTOR), system, str(int(requests)), *sorted(inputs)])
+        name = bundle_name([str(EXTRACTOR), system, str(int(requests)), *sorted(inputs)])
+        stored = self.finished_as(name, is_needed=bool(inputs))
+        return Written(name, len(self.logs), len(self._failed), len(self._copies), stored)
+
+    def finished_as(self, name: str, *, is_needed: bool = True) -> int:
+        """Put the bundle in its place, unless the same one is there; return its bytes."""
+        self._stack.close()
+        place = self._store / name
         stored = sum(path.stat().st_size for path in self._folder.iterdir())
-        if inputs:
+        if is_needed:
             for path in (*self._folder.iterdir(), self._folder):
                 _sync(path)
             try:
@@ -135,8 +141,7 @@ class NewBundle:
                 if not is_complete(place):
                     raise
             _sync(self._store)
-        numbers = len(self.logs), len(self._failed), len(self._copies)
-        return Written(place.name, *numbers, stored)
+        return stored
 
 
 @contextmanager
@@ -151,7 +156,8 @@ def new_bundle(store: Path) -> Iterator[NewBundle]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _name(parts: Sequence[str]) -> str:
+def bundle_name(parts: Sequence[str]) -> str:
+    """Name a bundle by the SHA-256 of all that decides its rows."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode("utf-8", "surrogateescape") + b"\n")

@@ -38,6 +38,16 @@ group by path, size_bytes, modified_ns
 """
 
 
+# Two formats, or two files, may have the same interval of a server: it counts once.
+SAMPLES = """
+select system, max(file_system) as file_system, kind, server, time_start_us, time_end_us,
+    max(read_bytes) as read_bytes, max(written_bytes) as written_bytes,
+    max(operations) as operations, max(cpu_percent) as cpu_percent
+from raw_server_samples
+group by system, kind, server, time_start_us, time_end_us
+"""
+
+
 def view_of(table: str, names: Sequence[str], *, are_twice: bool) -> str:
     """Write the query of a table's view with these columns.
 
@@ -45,6 +55,8 @@ def view_of(table: str, names: Sequence[str], *, are_twice: bool) -> str:
     """
     if table == "failed":
         return FAILED
+    if table == "server_samples":
+        return SAMPLES
     columns = ", ".join(names)
     if table == "copies":
         return f"select distinct {columns} from raw_copies"

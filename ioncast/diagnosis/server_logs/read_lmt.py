@@ -1,0 +1,178 @@
+"""Reads LMT's tables from SQLite: running counters of OSTs and MDSs, and loads of processors.
+
+Source: pytokio's `connectors/lmtdb.py`. A time is local, without a zone, and ends its interval.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ioncast.diagnosis.server_logs.counters import Reading, differences
+from ioncast.diagnosis.server_logs.sample_rows import (
+    METADATA_OPERATIONS,
+    Column,
+    ImportSettings,
+    Ints,
+    server_name,
+    sample_tables,
+)
+from ioncast_base.errors import InputError
+from ioncast_base.visible_text import visible
+
+MAGIC = b"SQLite format 3\x00"
+_ROWS_AT_ONCE = 200_000
+_OPERATIONS = ", ".join(f"'{name}'" for name in sorted(METADATA_OPERATIONS))
+
+
+class _Table(NamedTuple):
+    """A query for id, time and values by id, one for the names, and the columns of the values."""
+
+    kind: str
+    names: str
+    rows: str
+    columns: tuple[str, ...]
+
+
+_TABLES = (
+    _Table(
+        "OST",
+        "select OST_ID, OST_NAME from OST_INFO",
+        "select OST_ID, TS_ID, READ_BYTES, WRITE_BYTES from OST_DATA order by OST_ID, TS_ID",
+        ("read_bytes", "written_bytes"),
+    ),
+    _Table(
+        "OSS",
+        "select OSS_ID, HOSTNAME from OSS_INFO",
+        "select OSS_ID, TS_ID, PCT_CPU from OSS_DATA order by OSS_ID, TS_ID",
+        ("cpu_percent",),
+    ),
+    # TOKIO names metadata servers by their hosts too.
+    _Table(
+        "MDS",
+        "select MDS_ID, HOSTNAME from MDS_INFO",
+        "select MDS_ID, TS_ID, PCT_CPU from MDS_DATA order by MDS_ID, TS_ID",
+        ("cpu_percent",),
+    ),
+    _Table(
+        "MDS",
+        "select MDS_ID, HOSTNAME from MDS_INFO",
+        "select MDS_ID, TS_ID, sum(SAMPLES) from MDS_OPS_DATA where OPERATION_ID in"
+        f" (select OPERATION_ID from OPERATION_INFO where OPERATION_NAME in ({_OPERATIONS}))"
+        " group by MDS_ID, TS_ID order by MDS_ID, TS_ID",
+        ("operations",),
+    ),
+)
+
+
+class _Times(NamedTuple):
+    """The times in µs of ids, which ascend, and the usual step."""
+
+    ids: Ints
+    times_us: Ints
+    step_us: int
+
+
+def read_lmt(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Table]:
+    """Read a database of LMT, for which `settings` have a time zone."""
+    [path] = paths
+    where = str(path)
+    if settings.zone is None:
+        raise InputError(
+            "the times of LMT are local times without a zone",
+            where=where,
+            remedy="say the zone of the servers, such as --tz America/Los_Angeles",
+        )
+    try:
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            database.text_factory = lambda text: text.decode("utf-8", "replace")
+            times = _times(database, settings.zone, where)
+            for table in _TABLES:
+                yield from _rows(database, table, times, where, settings)
+    except sqlite3.Error as error:
+        what = f"these are not the tables of LMT: {visible(error)}"
+        raise InputError(what, where=where) from error
+    except (TypeError, ValueError, OverflowError) as error:
+        what = f"a table of LMT has an impossible value: {visible(error)}"
+        raise InputError(what, where=where) from error
+
+
+def _times(database: sqlite3.Connection, zone: ZoneInfo, where: str) -> _Times:
+    rows = database.execute("select TS_ID, TIMESTAMP from TIMESTAMP_INFO order by TS_ID")
+    ids, times = [], []
+    latest = float("-inf")
+    for number, text in rows:
+        local = datetime.fromisoformat(text).replace(tzinfo=zone)
+        seconds = local.timestamp()
+        if seconds <= latest:
+            # When summer ends, an hour of local times comes twice.
+            seconds = local.replace(fold=1).timestamp()
+        latest = max(latest, seconds)
+        ids.append(number)
+        times.append(round(seconds * 1e6))
+    if len(ids) < 2 or (np.diff(times) <= 0).any():
+        raise InputError("the times of LMT's TIMESTAMP_INFO do not ascend", where=where)
+    return _Times(np.array(ids), np.array(times), round(float(np.median(np.diff(times)))))
+
+
+def _rows(
+    database: sqlite3.Connection,
+    table: _Table,
+    times: _Times,
+    where: str,
+    settings: ImportSettings,
+) -> Iterator[pa.Table]:
+    names = dict(database.execute(table.names))
+    servers = [server_name(str(name), table.kind, where) for name in names.values()]
+    places = {number: place for place, number in enumerate(names)}
+    last: dict[tuple[int, str], Reading | None] = {}
+    cursor = database.execute(table.rows)
+    while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+        cells = np.array(rows, np.float64)
+        known = np.isin(cells[:, 0], list(places)) & np.isin(cells[:, 1], times.ids)
+        cells = cells[known]
+        if not len(cells):
+            continue
+        time_us = times.times_us[np.searchsorted(times.ids, cells[:, 1])]
+        edges = np.append(np.flatnonzero(np.diff(cells[:, 0], prepend=np.nan) != 0), len(cells))
+        parts = [slice(*ends) for ends in pairwise(edges.tolist())]
+        columns = {
+            name: _column(
+                name,
+                [(int(cells[p.start, 0]), time_us[p], cells[p, 2 + n]) for p in parts],
+                last,
+                times.step_us,
+            )
+            for n, name in enumerate(table.columns)
+        }
+        server = np.array([places[number] for number in cells[:, 0].astype(np.int64).tolist()])
+        yield from sample_tables(servers, server, time_us, columns, where)
+        settings.progress(float(server[-1] + 1) / len(servers))
+
+
+def _column(
+    name: str,
+    parts: list[tuple[int, Ints, NDArray[Any]]],
+    last: dict[tuple[int, str], Reading | None],
+    step_us: int,
+) -> Column:
+    """Subtract counters server by server; a load is of the step before its time."""
+    found = []
+    for number, time_us, values in parts:
+        if name == "cpu_percent":
+            found.append(Column(values, time_us - step_us))
+            continue
+        column, last[number, name] = differences(time_us, values, last.get((number, name)))
+        found.append(column)
+    return Column(*(np.concatenate(each) for each in zip(*found, strict=True)))

@@ -1,0 +1,159 @@
+"""Reads counters of Lustre exporters: Prometheus' text, and the JSON of its `query_range`.
+
+Sources: the exporters of HewlettPackard and whamcloud, which name their metrics alike. Counters of a
+whole target are preferred to those of its jobs. The text has no times of its own: a scrape needs a time
+after each value, or a line with the Unix time before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ioncast.diagnosis.server_logs.counters import JobCounters, Snapshot, rows_of_snapshots
+from ioncast.diagnosis.server_logs.read_job_stats import TIME_LINE
+from ioncast.diagnosis.server_logs.sample_rows import (
+    METADATA_OPERATIONS,
+    ImportSettings,
+    ServerName,
+    lines_of,
+    server_name,
+)
+from ioncast_base.errors import InputError
+from ioncast_base.visible_text import visible
+
+LINE = re.compile(r"(lustre_\w+)\{([^\n]*)\}\s+(\S+)(?:\s+(\d{1,16}))?\s*", re.ASCII)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"', re.ASCII)
+_METRICS = {
+    "lustre_read_bytes_total": "read_bytes",
+    "lustre_write_bytes_total": "written_bytes",
+    "lustre_read_samples_total": "operations",
+    "lustre_write_samples_total": "operations",
+    "lustre_stats_total": "operations",
+}
+_OF_JOBS = {
+    **{name.replace("lustre_", "lustre_job_", 1): column for name, column in _METRICS.items()},
+}
+_KINDS = {"ost": "OST", "mdt": "MDT"}
+_MOST_JSON_BYTES = 256 << 20
+
+
+class _Value(NamedTuple):
+    """A counter's value at a time; the job "" stands for the whole target."""
+
+    server: ServerName
+    time_us: int
+    job: str
+    column: str
+    value: float
+
+
+def read_exposition(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Table]:
+    """Read scrapes of exporters, one or several in a file, whatever the order of files."""
+    ordered = sorted(paths, key=lambda path: _first_time(path, settings))
+    values = (each for path in ordered for each in _scraped(path, settings))
+    yield from rows_of_snapshots(_snapshots(values), str(paths[0]))
+
+
+def read_query_range(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Table]:
+    """Read the answer of `query_range`; the query names the counters, without `rate`."""
+    [path] = paths
+    where = str(path)
+    if path.stat().st_size > _MOST_JSON_BYTES:
+        raise InputError(
+            "this is larger than 256 MiB", where=where, remedy="ask for shorter ranges"
+        )
+    try:
+        series = json.loads(path.read_bytes())["data"]["result"]
+        values = sorted(
+            (each for one in series for each in _values_of_series(one, where)),
+            key=lambda value: value.time_us,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        what = f"this is not an answer of Prometheus' query_range: {visible(error)}"
+        raise InputError(what, where=where) from error
+    if not values:
+        raise InputError(
+            "the answer has no counter of a Lustre exporter with its name and target",
+            where=where,
+            remedy="query lustre_read_bytes_total itself, not its rate or sum",
+        )
+    yield from rows_of_snapshots(_snapshots(values), where)
+
+
+def _values_of_series(series: Mapping[str, object], where: str) -> Iterator[_Value]:
+    metric = series["metric"]
+    found = _target(str(metric.get("__name__")), metric, where)
+    for time, text in series["values"] if found else ():
+        yield _Value(found[0], round(float(time) * 1e6), found[1], found[2], float(text))
+
+
+def _target(name: str, labels: Mapping[str, str], where: str) -> tuple[ServerName, str, str] | None:
+    """Find the server, the job and the column of a metric; None if it is of something else."""
+    kind = _KINDS.get(labels.get("component", ""))
+    column = _METRICS.get(name) or _OF_JOBS.get(name)
+    if kind is None or column is None or not labels.get("target"):
+        return None
+    if name.endswith("stats_total") and (
+        kind != "MDT" or labels.get("operation") not in METADATA_OPERATIONS
+    ):
+        return None
+    job = labels.get("jobid", "?") if name in _OF_JOBS else ""
+    return server_name(labels["target"], kind, where), job, column
+
+
+def _first_time(path: Path, settings: ImportSettings) -> int:
+    return next((each.time_us for each in _scraped(path, settings)), 0)
+
+
+def _scraped(path: Path, settings: ImportSettings) -> Iterator[_Value]:
+    scraped_us: int | None = None
+    for number, line in lines_of(path, settings):
+        if time := TIME_LINE.fullmatch(line.strip()):
+            scraped_us = round(float(time[1]) * 1e6)
+            continue
+        match = LINE.fullmatch(line)
+        found = match and _target(match[1], dict(_LABEL.findall(match[2])), str(path))
+        if not match or not found:
+            continue
+        time_us = int(match[4]) * 1000 if match[4] else scraped_us
+        if time_us is None:
+            raise InputError(
+                "nobody knows the time of this value",
+                where=str(path),
+                line=number,
+                remedy="print a line with `date +%s` before each scrape, or import an answer of"
+                " query_range",
+            )
+        try:
+            yield _Value(found[0], time_us, found[1], found[2], float(match[3]))
+        except ValueError as error:
+            what = f"{visible(match[3][:80])} is not a number"
+            raise InputError(what, where=str(path), line=number) from error
+
+
+def _snapshots(values: Iterable[_Value]) -> Iterator[Snapshot]:
+    """Collect the values of each time, which ascend, by server."""
+    now_us, targets = None, {}
+    for each in values:
+        if each.time_us != now_us:
+            yield from _finished(now_us, targets)
+            now_us, targets = each.time_us, {}
+        jobs = targets.setdefault(each.server, defaultdict(lambda: defaultdict(float)))
+        jobs[each.job][each.column] += each.value
+    yield from _finished(now_us, targets)
+
+
+def _finished(
+    time_us: int | None, targets: Mapping[ServerName, Mapping[str, Mapping[str, float]]]
+) -> Iterator[Snapshot]:
+    for server, jobs in targets.items():
+        chosen = {"": jobs[""]} if "" in jobs else jobs
+        counters = {job: JobCounters(None, values) for job, values in chosen.items()}
+        yield Snapshot(server, time_us or 0, counters)
