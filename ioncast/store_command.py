@@ -71,13 +71,16 @@ Examples:
 """
 )
 @_STORE
-@click.option("--before", metavar="YYYY-MM", help="Remove the logs and samples of earlier months (UTC).")
+@click.option(
+    "--before", metavar="YYYY-MM", help="Remove the logs and samples of earlier months (UTC)."
+)
 @click.option("--user", type=WholeNumber(0), help="Remove the logs of the user with this id.")
 @click.option("--yes", is_flag=True, help="Remove; without it only show the number.")
 def remove(path: str, before: str | None, user: int | None, yes: bool) -> None:
     """Remove logs from a store; their bundles are written again without them.
 
-    Samples of servers of earlier months go with the logs of these months. The logs' files stay: an ingest of their folder would store them again.
+    Samples of servers of earlier months go with the logs of these months. The files stay: an ingest
+    of their folder would store them again.
     """
     from ioncast.warehouse.upkeep import removal_of, remove_logs  # noqa: PLC0415
 

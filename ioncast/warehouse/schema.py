@@ -56,8 +56,8 @@ _COLUMNS = {
         log:s code:s level:s importance:s seconds_at_stake:f share_of_run:f files:i ranks:i
         sentence:s
     """,
-    # A server in an interval, as its log has it. `server` is the number of an OST, MDT or I/O node in
-    # decimal digits, else its name. `file_system` is null where the log does not name it.
+    # A server in an interval, as its log has it. `server` is the number of an OST, MDT or I/O node
+    # in decimal digits, else its name. `file_system` is null where the log does not name it.
     "server_samples": """
         system:s file_system:s kind:s server:s time_start_us:i time_end_us:i read_bytes:i
         written_bytes:i operations:i cpu_percent:f

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +71,19 @@ class Snapshot:
     server: ServerName
     time_us: int
     jobs: Mapping[str, JobCounters]
+
+
+def rows_of_files(
+    paths: Sequence[Path], snapshots_of: Callable[[Path], Iterator[Snapshot]]
+) -> Iterator[pa.Table]:
+    """Turn the snapshots of files, whatever their order, into rows of the times between them."""
+
+    def first_us(path: Path) -> int:
+        return next((each.time_us for each in snapshots_of(path)), 0)
+
+    ordered = sorted(paths, key=first_us)
+    snapshots = (each for path in ordered for each in snapshots_of(path))
+    yield from rows_of_snapshots(snapshots, str(paths[0]))
 
 
 def rows_of_snapshots(snapshots: Iterable[Snapshot], where: str) -> Iterator[pa.Table]:

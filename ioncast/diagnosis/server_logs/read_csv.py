@@ -22,9 +22,9 @@ from ioncast.diagnosis.server_logs.sample_rows import (
 from ioncast_base.errors import InputError
 from ioncast_base.visible_text import from_cell, visible
 
-NEEDED = ("kind", "server", "time_start", "time_end")
+_NEEDED = ("kind", "server", "time_start", "time_end")
 _VALUES = ("read_bytes", "written_bytes", "operations", "cpu_percent")
-_KNOWN = ("system", *NEEDED, *_VALUES)
+_KNOWN = ("system", *_NEEDED, *_VALUES)
 _ROWS_AT_ONCE = 100_000
 _Row = tuple[ServerName, float, float, list[float]]
 
@@ -39,15 +39,14 @@ def read_csv(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Tab
     names = [
         name.strip() for name in next(csv.reader([next(lines, (1, ""))[1].lstrip("\ufeff")]), [])
     ]
-    unknown = [name for name in names if name not in _KNOWN]
-    if unknown or len(set(names)) < len(names):
-        what = f"the columns must be of {', '.join(_KNOWN)}, each once"
-        raise InputError(what, where=str(path), line=1)
     values = [name for name in _VALUES if name in names]
-    if not values:
-        raise InputError(
-            f"none of the columns {', '.join(_VALUES)} is there", where=str(path), line=1
+    is_known = set(names) <= set(_KNOWN) and len(set(names)) == len(names)
+    if not is_known or not set(_NEEDED) <= set(names) or not values:
+        what = (
+            f"the columns must be {', '.join(_NEEDED)}, at least one of {', '.join(_VALUES)},"
+            " each once, and no others but system"
         )
+        raise InputError(what, where=str(path), line=1)
     rows: list[_Row] = []
     for number, line in lines:
         if line.strip():

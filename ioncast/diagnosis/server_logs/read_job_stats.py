@@ -1,9 +1,9 @@
 """Reads what `lctl get_param obdfilter.*.job_stats mdt.*.job_stats` prints, once or many times.
 
 The counters of a job run from its first request until its entry expires, so what servers moved is
-the difference of two times. Lines of Unix times, as `date +%s` prints them, tell when the lines below
-them were printed; without them the latest snapshot_time does. A snapshot_time below 10⁹ counts seconds
-since the server started (Lustre 2.17).
+the difference of two times. Lines of Unix times, as `date +%s` prints them, tell when the lines
+below them were printed; without them the latest snapshot_time does. A snapshot_time below 10⁹
+counts seconds since the server started (Lustre 2.17).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ioncast.diagnosis.server_logs.counters import JobCounters, Snapshot, rows_of_snapshots
+from ioncast.diagnosis.server_logs.counters import JobCounters, Snapshot, rows_of_files
 from ioncast.diagnosis.server_logs.sample_rows import (
     EARLIEST_S,
     METADATA_OPERATIONS,
@@ -85,13 +85,7 @@ class _Target:
 
 def read_job_stats(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Table]:
     """Read files of one or several snapshots, whatever their order."""
-    ordered = sorted(paths, key=lambda path: _first_time(path, settings))
-    snapshots = (each for path in ordered for each in _snapshots(path, settings))
-    yield from rows_of_snapshots(snapshots, str(paths[0]))
-
-
-def _first_time(path: Path, settings: ImportSettings) -> int:
-    return next((each.time_us for each in _snapshots(path, settings)), 0)
+    yield from rows_of_files(paths, lambda path: _snapshots(path, settings))
 
 
 def _snapshots(path: Path, settings: ImportSettings) -> Iterator[Snapshot]:

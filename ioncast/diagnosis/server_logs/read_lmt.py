@@ -6,7 +6,7 @@ Source: pytokio's `connectors/lmtdb.py`. A time is local, without a zone, and en
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from itertools import pairwise
@@ -24,54 +24,40 @@ from ioncast.diagnosis.server_logs.sample_rows import (
     Column,
     ImportSettings,
     Ints,
-    server_name,
     sample_tables,
+    server_name,
 )
 from ioncast_base.errors import InputError
 from ioncast_base.visible_text import visible
 
-MAGIC = b"SQLite format 3\x00"
 _ROWS_AT_ONCE = 200_000
-_OPERATIONS = ", ".join(f"'{name}'" for name in sorted(METADATA_OPERATIONS))
+_NAMES = ", ".join(f"'{name}'" for name in METADATA_OPERATIONS)
+_OPERATIONS = (
+    "(select MDS_ID, TS_ID, sum(SAMPLES) as SAMPLES from MDS_OPS_DATA where OPERATION_ID in"
+    f" (select OPERATION_ID from OPERATION_INFO where OPERATION_NAME in ({_NAMES}))"
+    " group by MDS_ID, TS_ID)"
+)
+_BYTES = {"read_bytes": "READ_BYTES", "written_bytes": "WRITE_BYTES"}
+_LOAD = {"cpu_percent": "PCT_CPU"}
 
 
 class _Table(NamedTuple):
-    """A query for id, time and values by id, one for the names, and the columns of the values."""
+    """A table of samples, the table and column with the servers' names, and columns of ours."""
 
     kind: str
-    names: str
     rows: str
-    columns: tuple[str, ...]
+    id: str
+    names: str
+    name: str
+    columns: Mapping[str, str]
 
 
+# TOKIO names metadata servers by their hosts too.
 _TABLES = (
-    _Table(
-        "OST",
-        "select OST_ID, OST_NAME from OST_INFO",
-        "select OST_ID, TS_ID, READ_BYTES, WRITE_BYTES from OST_DATA order by OST_ID, TS_ID",
-        ("read_bytes", "written_bytes"),
-    ),
-    _Table(
-        "OSS",
-        "select OSS_ID, HOSTNAME from OSS_INFO",
-        "select OSS_ID, TS_ID, PCT_CPU from OSS_DATA order by OSS_ID, TS_ID",
-        ("cpu_percent",),
-    ),
-    # TOKIO names metadata servers by their hosts too.
-    _Table(
-        "MDS",
-        "select MDS_ID, HOSTNAME from MDS_INFO",
-        "select MDS_ID, TS_ID, PCT_CPU from MDS_DATA order by MDS_ID, TS_ID",
-        ("cpu_percent",),
-    ),
-    _Table(
-        "MDS",
-        "select MDS_ID, HOSTNAME from MDS_INFO",
-        "select MDS_ID, TS_ID, sum(SAMPLES) from MDS_OPS_DATA where OPERATION_ID in"
-        f" (select OPERATION_ID from OPERATION_INFO where OPERATION_NAME in ({_OPERATIONS}))"
-        " group by MDS_ID, TS_ID order by MDS_ID, TS_ID",
-        ("operations",),
-    ),
+    _Table("OST", "OST_DATA", "OST_ID", "OST_INFO", "OST_NAME", _BYTES),
+    _Table("OSS", "OSS_DATA", "OSS_ID", "OSS_INFO", "HOSTNAME", _LOAD),
+    _Table("MDS", "MDS_DATA", "MDS_ID", "MDS_INFO", "HOSTNAME", _LOAD),
+    _Table("MDS", _OPERATIONS, "MDS_ID", "MDS_INFO", "HOSTNAME", {"operations": "SAMPLES"}),
 )
 
 
@@ -133,11 +119,14 @@ def _rows(
     where: str,
     settings: ImportSettings,
 ) -> Iterator[pa.Table]:
-    names = dict(database.execute(table.names))
+    names = dict(database.execute(f"select {table.id}, {table.name} from {table.names}"))
     servers = [server_name(str(name), table.kind, where) for name in names.values()]
     places = {number: place for place, number in enumerate(names)}
     last: dict[tuple[int, str], Reading | None] = {}
-    cursor = database.execute(table.rows)
+    cursor = database.execute(
+        f"select {table.id}, TS_ID, {', '.join(table.columns.values())} from {table.rows}"
+        f" order by {table.id}, TS_ID"
+    )
     while rows := cursor.fetchmany(_ROWS_AT_ONCE):
         cells = np.array(rows, np.float64)
         known = np.isin(cells[:, 0], list(places)) & np.isin(cells[:, 1], times.ids)

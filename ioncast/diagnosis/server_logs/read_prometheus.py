@@ -1,8 +1,8 @@
 """Reads counters of Lustre exporters: Prometheus' text, and the JSON of its `query_range`.
 
-Sources: the exporters of HewlettPackard and whamcloud, which name their metrics alike. Counters of a
-whole target are preferred to those of its jobs. The text has no times of its own: a scrape needs a time
-after each value, or a line with the Unix time before it.
+Sources: the exporters of HewlettPackard and whamcloud, which name their metrics alike. Counters of
+a whole target are preferred to those of its jobs. The text has no times of its own: a scrape needs
+a time after each value, or a line with the Unix time before it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ioncast.diagnosis.server_logs.counters import JobCounters, Snapshot, rows_of_snapshots
+from ioncast.diagnosis.server_logs.counters import (
+    JobCounters,
+    Snapshot,
+    rows_of_files,
+    rows_of_snapshots,
+)
 from ioncast.diagnosis.server_logs.read_job_stats import TIME_LINE
 from ioncast.diagnosis.server_logs.sample_rows import (
     METADATA_OPERATIONS,
@@ -37,9 +42,7 @@ _METRICS = {
     "lustre_write_samples_total": "operations",
     "lustre_stats_total": "operations",
 }
-_OF_JOBS = {
-    **{name.replace("lustre_", "lustre_job_", 1): column for name, column in _METRICS.items()},
-}
+_OF_JOBS = {name.replace("_", "_job_", 1): column for name, column in _METRICS.items()}
 _KINDS = {"ost": "OST", "mdt": "MDT"}
 _MOST_JSON_BYTES = 256 << 20
 
@@ -56,9 +59,7 @@ class _Value(NamedTuple):
 
 def read_exposition(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Table]:
     """Read scrapes of exporters, one or several in a file, whatever the order of files."""
-    ordered = sorted(paths, key=lambda path: _first_time(path, settings))
-    values = (each for path in ordered for each in _scraped(path, settings))
-    yield from rows_of_snapshots(_snapshots(values), str(paths[0]))
+    yield from rows_of_files(paths, lambda path: _snapshots(_scraped(path, settings)))
 
 
 def read_query_range(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Table]:
@@ -87,10 +88,12 @@ def read_query_range(paths: Sequence[Path], settings: ImportSettings) -> Iterato
     yield from rows_of_snapshots(_snapshots(values), where)
 
 
-def _values_of_series(series: Mapping[str, object], where: str) -> Iterator[_Value]:
+def _values_of_series(series: Mapping[str, Any], where: str) -> Iterator[_Value]:
     metric = series["metric"]
     found = _target(str(metric.get("__name__")), metric, where)
-    for time, text in series["values"] if found else ():
+    if found is None:
+        return
+    for time, text in series["values"]:
         yield _Value(found[0], round(float(time) * 1e6), found[1], found[2], float(text))
 
 
@@ -106,10 +109,6 @@ def _target(name: str, labels: Mapping[str, str], where: str) -> tuple[ServerNam
         return None
     job = labels.get("jobid", "?") if name in _OF_JOBS else ""
     return server_name(labels["target"], kind, where), job, column
-
-
-def _first_time(path: Path, settings: ImportSettings) -> int:
-    return next((each.time_us for each in _scraped(path, settings)), 0)
 
 
 def _scraped(path: Path, settings: ImportSettings) -> Iterator[_Value]:
@@ -140,7 +139,8 @@ def _scraped(path: Path, settings: ImportSettings) -> Iterator[_Value]:
 
 def _snapshots(values: Iterable[_Value]) -> Iterator[Snapshot]:
     """Collect the values of each time, which ascend, by server."""
-    now_us, targets = None, {}
+    now_us: int | None = None
+    targets: dict[ServerName, dict[str, dict[str, float]]] = {}
     for each in values:
         if each.time_us != now_us:
             yield from _finished(now_us, targets)

@@ -1,7 +1,7 @@
 """Reads TOKIO's HDF5 files, of today and the older H5LMT, in pieces.
 
-Sources: pytokio's `connectors/hdf5.py` and `timeseries.py`. The name of a dataset tells whether it has
-counts or rates, because the attribute `units` is wrong in public files.
+Sources: pytokio's `connectors/hdf5.py` and `timeseries.py`. The name of a dataset tells whether it
+has counts or rates, because the attribute `units` is wrong in public files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from ioncast_base.visible_text import visible
 if TYPE_CHECKING:
     import h5py
 
-MAGIC = b"\x89HDF\r\n\x1a\n"
 _CELLS_AT_ONCE = 1_000_000
 # Three years in steps of 5 s, and more servers than any file system has.
 _MOST_STEPS, _MOST_SERVERS = 20_000_000, 100_000
@@ -180,11 +179,11 @@ def _rows_of_series(
 
 def _cells(series: _Series, rows: slice) -> Floats:
     """Add up datasets; -0.0 marks a missing value, and 0.0 is a value."""
-    total = 0.0
+    total = np.zeros(1)
     for dataset in series.datasets:
         values = dataset[rows].astype(np.float64)
         total = total + np.where((values == 0) & np.signbit(values), np.nan, values)
-    return np.asarray(total)
+    return total
 
 
 class _Gaps:

@@ -24,8 +24,9 @@ KINDS = ("OST", "OSS", "MDT", "MDS", "ION", "FS")
 # The years 2001 to 2099: other times are damage, or seconds since a server started.
 EARLIEST_S, LATEST_S = 1_000_000_000, 4_102_444_800
 # Metadata operations as LMT, TOKIO and Lustre's job_stats all count them.
-METADATA_OPERATIONS = frozenset(
-    "open close mknod link unlink mkdir rmdir rename getattr setattr getxattr statfs".split()
+METADATA_OPERATIONS = (
+    *("open", "close", "mknod", "link", "unlink", "mkdir", "rmdir", "rename"),
+    *("getattr", "setattr", "getxattr", "statfs"),
 )
 _LUSTRE_NAME = re.compile(r"(?:(.+)-)?(OST|MDT)([0-9a-fA-F]{4})(?:_UUID)?", re.ASCII)
 _LONGEST_NAME, _LONGEST_LINE = 255, 1 << 20
@@ -137,7 +138,7 @@ def _table(
     has_value = ~np.all([np.isnan(values) for values in columns.values()], axis=0)
     server, start_us, end_us = server[has_value], start_us[has_value], end_us[has_value]
     if len(server) and not (
-        EARLIEST_S * 1e6 <= start_us.min()
+        start_us.min() >= EARLIEST_S * 1e6
         and end_us.max() <= LATEST_S * 1e6
         and (start_us < end_us).all()
     ):

@@ -1,0 +1,403 @@
+"""Servers that others kept busy while a run read or wrote its files.
+
+Source: Harrington, steps 7 and 8. A test is of a file and a period, and not of each server: with 24
+OSTs one of 24 tests would find a busy server by chance in 71 % of cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from statistics import median
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ioncast.warehouse.engine import Ask
+from ioncast.warehouse.interference import bytes_by_time
+from ioncast.warehouse.queries import query_of
+
+Floats = NDArray[np.float64]
+Row = Mapping[str, Any]
+Reason = Literal[
+    "no samples",
+    "too coarse",
+    "own bytes too large",
+    "too few windows",
+    "clock",
+    "servers not known",
+    "too small",
+]
+_MIB, _US = 1 << 20, 1_000_000
+_WEEK_US = 7 * 86_400 * _US
+# Periods below this share of the run's I/O time cannot explain a slow run.
+_LEAST_SHARE = 0.01
+_FEWEST_SAMPLES, _FEWEST_SAMPLES_WITHOUT_CLOCK = 2, 4
+_FEWEST_WINDOWS, _QUANTILE, _LEAST_OF_PEAK = 20, 0.95, 0.1
+_LEAST_COVERED, _MOST_COVERAGE, _SURE_COVERAGE = 0.8, 1.1, 0.8
+_MOST_SHIFT_S, _FEWEST_RUNS_OF_CLOCK = 15, 10
+# A run of days has too many seconds to correlate.
+_MOST_CORRELATED_S = 86_400
+_NAMED_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class ServerEvidence:
+    """Whether others kept a server of a file busy in the period of an operation.
+
+    Attributes
+    ----------
+    file : str
+        The id in the table `files`.
+    operation : str
+        The operation whose first and last request begin and end the period.
+    start_us, end_us : int
+        The period, in microseconds of UTC.
+    seconds : float
+        The I/O time of the slowest process in this period.
+    answer : str
+        "unknown" has a `reason`.
+    reason : str, optional
+        "clock" stands for a coverage that no clock, file or cache explains otherwise.
+    server : int, optional
+        The OST where others moved most.
+    others_mib_s, usual_mib_s : float, optional
+        The bandwidth of others there, and the bandwidth that the busiest of these servers exceeds
+        in 5 % of windows of the week before.
+    coverage : float, optional
+        The run's own bytes beside all bytes that the servers moved.
+    by : tuple of str
+        Logs of the store that explain at least half of the others' bytes.
+    """
+
+    file: str
+    operation: Literal["read", "write"]
+    start_us: int
+    end_us: int
+    seconds: float
+    answer: Literal["busy", "not busy", "unknown"]
+    reason: Reason | None = None
+    server: int | None = None
+    others_mib_s: float | None = None
+    usual_mib_s: float | None = None
+    coverage: float | None = None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServerClock:
+    """The seconds by which the clock of servers is ahead; None if too few runs tell.
+
+    `runs` are the runs whose bytes are most of the servers' bytes.
+    """
+
+    ahead_seconds: int | None
+    runs: int
+
+
+class _Run(NamedTuple):
+    """A run's periods, the OSTs of its files with shares, and its own bytes and samples by OST.
+
+    Requests and samples are starts, ends and bytes, shape (3, n).
+    """
+
+    log: str
+    periods: Sequence[Row]
+    shares: Mapping[str, Mapping[int, float]]
+    requests: Mapping[int, Floats]
+    samples: Mapping[int, Floats]
+
+    @property
+    def step_us(self) -> float:
+        """The usual length of a sample."""
+        return float(
+            np.median(np.concatenate([each[1] - each[0] for each in self.samples.values()]))
+        )
+
+
+def evidence_of(ask: Ask, log: str, clock: ServerClock | None = None) -> list[ServerEvidence]:
+    """Test for each file and period of a log whether others kept a server busy.
+
+    Parameters
+    ----------
+    ask : callable
+        Asks a store with the log and with samples.
+    log : str
+        The log's SHA-256.
+    clock : ServerClock, optional
+        The clock of the servers; `clock_of` finds it otherwise.
+    """
+    run = _run(ask, log)
+    if run is None:
+        return []
+    clock = clock or clock_of(ask, log)
+    shift = _shift_s(run)
+    total = sum(row["seconds"] for row in run.periods)
+    return [
+        _evidence(ask, run, row, clock, shift, is_small=row["seconds"] < _LEAST_SHARE * total)
+        for row in run.periods
+    ]
+
+
+def clock_of(ask: Ask, log: str) -> ServerClock:
+    """Find by how much the clock of servers is ahead, from runs of the week around a log.
+
+    It is the median over at least 10 runs of the shift with the best correlation of a run's own
+    bytes and those of servers, if it is more than a sample; else 0.
+    """
+    run = _run(ask, log)
+    if run is None or not run.samples:
+        return ServerClock(None, 0)
+    job = run.periods[0]
+    near = ask(query_of("runs-near"), {**_of(job, "system", "start_us"), "limit": 20})
+    runs = [_run(ask, each) for each in near["log"].to_pylist()]
+    shifts = [shift for each in runs if each is not None and (shift := _shift_s(each)) is not None]
+    if len(shifts) < _FEWEST_RUNS_OF_CLOCK:
+        return ServerClock(None, len(shifts))
+    shift = round(median(shifts))
+    return ServerClock(shift if abs(shift) * _US > run.step_us else 0, len(shifts))
+
+
+def _of(row: Row, *names: str) -> dict[str, Any]:
+    return {name: row[name] for name in names}
+
+
+def _run(ask: Ask, log: str) -> _Run | None:
+    """Ask for all that a store knows of a run's periods and servers; None without periods."""
+    rows = ask(query_of("file-periods"), {"log": log}).to_pylist()
+    periods = [
+        {**row, "start": round(row["start_us"] + row["first_seconds"] * _US), "end": _end_us(row)}
+        for row in rows
+        if row["start_us"] is not None
+    ]
+    if not periods:
+        return None
+    shares: dict[str, dict[int, float]] = {}
+    for row in ask(query_of("file-osts"), {"log": log}).to_pylist():
+        shares.setdefault(row["file"], {})[row["server"]] = row["share"]
+    margin_us = (_MOST_SHIFT_S + 60) * _US
+    times = {
+        "from_us": min(row["start"] for row in periods) - margin_us,
+        "to_us": max(row["end"] for row in periods) + margin_us,
+    }
+    system = periods[0]["system"] or ""
+    samples = ask(query_of("server-samples"), {"log": log, "system": system, **times})
+    columns = ("time_start_us", "time_end_us", "bytes")
+    requests = _traced(ask, log, periods[0]["start_us"]) or _spread(periods, shares)
+    return _Run(log, periods, shares, requests, _by_server(samples, columns))
+
+
+def _end_us(row: Row) -> int:
+    # Darshan 3.4.0 and older note whole seconds of the start.
+    late_us = 0 if row["start_us"] % _US else _US
+    return int(row["start_us"] + row["last_seconds"] * _US) + late_us
+
+
+def _by_server(table: pa.Table, names: Sequence[str]) -> dict[int, Floats]:
+    servers = table["server"].to_numpy()
+    values = np.array([table[name].to_numpy().astype(np.float64) for name in names])
+    return {int(server): values[:, servers == server] for server in np.unique(servers)}
+
+
+def _traced(ask: Ask, log: str, start_us: int) -> dict[int, Floats]:
+    """Find the requests of a trace at each OST; nothing if the store has no trace of the log."""
+    uses = ask(query_of("server-uses"), {"log": log})
+    kinds = np.array(uses["server_kind"].to_pylist(), object)
+    is_traced = (kinds == "OST") & ~np.array(uses["estimated"].to_pylist(), bool)
+    found = _by_server(
+        uses.filter(pa.array(is_traced, pa.bool_())), ("start_seconds", "end_seconds", "bytes")
+    )
+    for requests in found.values():
+        requests[:2] = requests[:2] * _US + start_us
+        requests[1] = np.maximum(requests[1], requests[0] + 1)
+    return found
+
+
+def _spread(periods: Sequence[Row], shares: Mapping[str, Mapping[int, float]]) -> dict[int, Floats]:
+    """Spread the bytes of files evenly over their periods."""
+    found: dict[int, list[tuple[float, float, float]]] = {}
+    for row in periods:
+        for server, share in shares.get(row["file"], {}).items():
+            use = row["start"], max(row["end"], row["start"] + 1), row["bytes"] * share
+            found.setdefault(server, []).append(use)
+    return {server: np.array(uses, np.float64).T for server, uses in found.items()}
+
+
+def _near(intervals: Floats | None, start_us: float, end_us: float) -> Floats:
+    """Select the intervals of a server that are at least partly in a time."""
+    if intervals is None:
+        return np.empty((3, 0))
+    return intervals[:, (intervals[1] > start_us) & (intervals[0] < end_us)]
+
+
+def _moved(intervals: Floats | None, start_us: float, end_us: float) -> tuple[float, float]:
+    """Add up bytes in a time, and the microseconds of it that intervals cover."""
+    near = _near(intervals, start_us, end_us)
+    covered = np.minimum(near[1], end_us) - np.maximum(near[0], start_us)
+    return float(bytes_by_time(near, (start_us, end_us))[0]), float(covered.sum())
+
+
+def _shift_s(run: _Run) -> int | None:
+    """Find the shift of the servers' bytes behind the run's own; None if others moved too much."""
+    start = min(row["start"] for row in run.periods) - _MOST_SHIFT_S * _US
+    seconds = (max(row["end"] for row in run.periods) - start) // _US + 2 * _MOST_SHIFT_S
+    if not run.samples or seconds > _MOST_CORRELATED_S:
+        return None
+    edges = start + np.arange(seconds + 1) * _US
+    servers = run.samples.keys() & run.requests.keys()
+    own = sum((_binned(run.requests[each], edges) for each in servers), np.zeros(seconds))
+    moved = sum((_binned(run.samples[each], edges) for each in servers), np.zeros(seconds))
+    if not moved.sum() or own.sum() / moved.sum() <= _SURE_COVERAGE:
+        return None
+    own, moved = own - own.mean(), moved - moved.mean()
+    shifts = range(-_MOST_SHIFT_S, _MOST_SHIFT_S + 1)
+    matches = [(float(own @ np.roll(moved, -each)), -abs(each), each) for each in shifts]
+    return max(matches)[2]
+
+
+def _binned(intervals: Floats, edges_us: NDArray[np.int64]) -> Floats:
+    """Add up the bytes of each second."""
+    starts, ends, moved = intervals
+    rates = moved / (ends - starts)
+    # The bytes until a time grow linearly in each interval, so sums at all its ends tell them.
+    times = np.concatenate((starts, ends))
+    order = np.argsort(times, kind="stable")
+    slopes = np.cumsum(np.concatenate((rates, -rates))[order])
+    sums = np.append(0.0, np.cumsum(slopes[:-1] * np.diff(times[order])))
+    return np.diff(np.interp(edges_us, times[order], sums))
+
+
+def _evidence(
+    ask: Ask, run: _Run, row: Row, clock: ServerClock, own_shift: int | None, *, is_small: bool
+) -> ServerEvidence:
+    found = ServerEvidence(
+        *(row["file"], row["operation"], row["start"], row["end"], row["seconds"]), "unknown"
+    )
+    servers = run.shares.get(row["file"], {})
+    if is_small:
+        return replace(found, reason="too small")
+    if not servers:
+        return replace(found, reason="servers not known")
+    shift_us = (clock.ahead_seconds or 0) * _US
+    times = row["start"] + shift_us, row["end"] + shift_us
+    near = np.hstack([_near(run.samples.get(server), *times) for server in servers])
+    if not near.size:
+        return replace(found, reason="no samples")
+    step_us = round(np.median(near[1] - near[0]))
+    samples = (row["last_seconds"] - row["first_seconds"]) * _US / step_us
+    if samples < _FEWEST_SAMPLES:
+        return replace(found, reason="too coarse")
+    is_shifted = clock.ahead_seconds is None and abs(own_shift or 0) * _US > step_us
+    if is_shifted and samples < _FEWEST_SAMPLES_WITHOUT_CLOCK:
+        return replace(found, reason="clock")
+    # Only whole samples have all own bytes, and clients write their caches late.
+    start_us = max(int(near[0].min()), times[0] - step_us) - shift_us
+    end_us = min(int(near[1].max()), times[1] + step_us) - shift_us
+    end_us += step_us if row["operation"] == "write" else 0
+    return _tested(ask, run, found, tuple(servers), (start_us, end_us), shift_us)
+
+
+def _tested(
+    ask: Ask,
+    run: _Run,
+    found: ServerEvidence,
+    servers: Sequence[int],
+    window_us: tuple[int, int],
+    shift_us: int,
+) -> ServerEvidence:
+    """Compare the others' bytes in a window with those of windows before it."""
+    start_us, end_us = window_us
+    length_us = end_us - start_us
+    others: dict[int, float] = {}
+    own: dict[int, float] = {}
+    moved = covered_us = 0.0
+    for server in servers:
+        bytes_, covered = _moved(run.samples.get(server), start_us + shift_us, end_us + shift_us)
+        if not covered:
+            continue
+        own[server] = _moved(run.requests.get(server), start_us, end_us)[0]
+        all_bytes = bytes_ * length_us / covered
+        others[server] = max(all_bytes - own[server], 0.0)
+        moved, covered_us = moved + all_bytes, covered_us + min(covered, length_us)
+    server = max(others, key=lambda each: (others[each], -each))
+    total_own = sum(own.values())
+    mib_s = others[server] / _MIB / length_us * _US
+    usual_mib_s = _usual_mib_s(ask, run, found.file, length_us, start_us + shift_us, shift_us)
+    coverage = total_own / moved if moved else None
+    found = replace(
+        found, server=server, others_mib_s=mib_s, usual_mib_s=usual_mib_s, coverage=coverage
+    )
+    is_busy = (
+        usual_mib_s is not None
+        and mib_s > usual_mib_s
+        and mib_s >= _LEAST_OF_PEAK * _peak_mib_s(ask, run, server, start_us + shift_us)
+    )
+    # Own bytes may have come earlier or later than the run's clock says, so fewer bytes of others
+    # tell nothing. If own bytes are nearly all, they are surely among the samples.
+    is_hidden = 0 < own[server] >= others[server]
+    reason: Reason | None = None
+    if total_own > _MOST_COVERAGE * moved:
+        reason = "clock"
+    elif usual_mib_s is None:
+        reason = "too few windows"
+    elif is_hidden and (is_busy or (coverage or 0.0) < _SURE_COVERAGE):
+        reason = "own bytes too large"
+    elif not is_busy and covered_us < _LEAST_COVERED * length_us * len(servers):
+        reason = "no samples"
+    if reason is not None:
+        return replace(found, reason=reason)
+    if not is_busy:
+        return replace(found, answer="not busy")
+    by = _named(ask, run, server, window_us, others[server])
+    return replace(found, answer="busy", by=by)
+
+
+def _peak_mib_s(ask: Ask, run: _Run, server: int, to_us: int) -> float:
+    """Find the bandwidth that a server exceeds in a thousandth of its samples of a week."""
+    values = {"server": str(server), "system": run.periods[0]["system"]}
+    week = {"from_us": to_us - _WEEK_US, "to_us": to_us}
+    [peak] = ask(query_of("server-peak"), {**values, **week})["peak_mib_s"].to_pylist()
+    return float(peak or 0.0)
+
+
+def _usual_mib_s(
+    ask: Ask, run: _Run, file: str, length_us: int, to_us: int, shift_us: int
+) -> float | None:
+    """Find the 95 % quantile of windows before a time; None with too few of them."""
+    times = {"from_us": to_us - _WEEK_US, "to_us": to_us}
+    values = {"log": run.log, "file": file, "system": run.periods[0]["system"], **times}
+    windows = ask(query_of("server-windows"), {**values, "length_us": length_us})
+    busy = ask(query_of("program-times"), {"log": run.log, **times})
+    numbers = windows["number"].to_numpy()
+    ends = to_us - numbers * length_us
+    is_alone = np.ones(len(numbers), bool)
+    for start, end in zip(
+        *(busy[name].to_pylist() for name in ("start_us", "end_us")), strict=True
+    ):
+        is_alone &= (end + shift_us <= ends - length_us) | (start + shift_us >= ends)
+    mib_s = np.sort(windows["most_mib_s"].to_numpy()[is_alone])
+    if len(mib_s) < _FEWEST_WINDOWS:
+        return None
+    # Of n + 1 equal windows, this one is above the quantile in at most 5 % of cases.
+    return float(mib_s[min(ceil(_QUANTILE * (len(mib_s) + 1)), len(mib_s)) - 1])
+
+
+def _named(
+    ask: Ask, run: _Run, server: int, period: tuple[int, int], others_bytes: float
+) -> tuple[str, ...]:
+    """Name the fewest logs that explain half of the others' bytes; none if all do not."""
+    values = {"log": run.log, "server": server, "system": run.periods[0]["system"]}
+    users = ask(
+        query_of("server-users"), {**values, "from_us": period[0], "to_us": period[1]}
+    ).to_pylist()
+    named: list[str] = []
+    explained = 0.0
+    for user in users:
+        named.append(user["log"])
+        explained += user["bytes"]
+        if explained >= _NAMED_SHARE * others_bytes:
+            return tuple(named)
+    return ()

@@ -1,0 +1,305 @@
+"""Servers that others kept busy: planted runs on planted servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ioncast.diagnosis.server_evidence import ServerClock, ServerEvidence, clock_of, evidence_of
+from ioncast.warehouse.engine import Ask, asking
+from ioncast.warehouse.schema import SCHEMAS
+from tests.support.examples import examples
+
+MIB, US = 1 << 20, 1_000_000
+# A Monday; the samples begin 3 hours before.
+BEGIN = 1_700_000_000
+STEP = 5
+HOURS = 3
+SERVERS = (3, 4)
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@contextmanager
+def store(rows: Rows) -> Iterator[Ask]:
+    with asking(
+        {
+            name: pa.Table.from_pylist(rows.get(name, []), schema=schema)
+            for name, schema in SCHEMAS.items()
+        }
+    ) as ask:
+        yield ask
+
+
+def log_rows(
+    log: str = "a",
+    *,
+    start: float = BEGIN + 0.5,
+    period: tuple[float, float] = (1.0, 61.0),
+    mib: float = 600.0,
+    servers: tuple[int, ...] = SERVERS,
+    program: str = "app",
+) -> Rows:
+    """A run that writes a file evenly over its servers; it starts at a part of a second."""
+    first, last = period
+    return {
+        "jobs": [
+            {
+                "log": log,
+                "system": "tetra",
+                "user_id": 7,
+                "program": program,
+                "start_us": round(start * US),
+                "run_seconds": last + 5.0,
+            }
+        ],
+        "files": [
+            {
+                "log": log,
+                "file": f"file-{log}",
+                "api": "POSIX",
+                "is_highest": True,
+                "processes": 4,
+                "written_bytes": int(mib * MIB),
+                "read_bytes": 0,
+                "read_seconds": 0.0,
+                "write_seconds": 4 * (last - first),
+                "metadata_seconds": 0.0,
+                "slowest_seconds": last - first,
+                "mean_seconds": last - first,
+                "first_write_seconds": first,
+                "last_write_seconds": last,
+            }
+        ],
+        "file_osts": [
+            {"log": log, "file": f"file-{log}", "server": server, "share": 1 / len(servers)}
+            for server in servers
+        ],
+        "phases": [{"log": log, "start_seconds": first, "end_seconds": last}],
+    }
+
+
+def sample_rows(
+    mib_s: Callable[[int, np.ndarray], np.ndarray],
+    *,
+    step: int = STEP,
+    servers: tuple[int, ...] = SERVERS,
+    end: int = 600,
+) -> Rows:
+    """Samples from 3 hours before a run until some seconds after its start."""
+    starts = np.arange(BEGIN - HOURS * 3600, BEGIN + end, step)
+    return {
+        "server_samples": [
+            {
+                "system": "tetra",
+                "kind": "OST",
+                "server": str(server),
+                "time_start_us": int(start) * US,
+                "time_end_us": (int(start) + step) * US,
+                "read_bytes": 0,
+                "written_bytes": int(rate * step * MIB),
+            }
+            for server in servers
+            for start, rate in zip(starts, mib_s(server, starts), strict=True)
+        ]
+    }
+
+
+def own_mib_s(starts: np.ndarray, step: int = STEP, late_s: float = 0.0) -> np.ndarray:
+    """What the run of `log_rows` moves on each of its servers: 5 MiB/s from second 1.5 to 61.5."""
+    first, last = BEGIN + 1.5 + late_s, BEGIN + 61.5 + late_s
+    return 5 * (np.minimum(starts + step, last) - np.maximum(starts, first)).clip(0) / step
+
+
+def weather(seed: int, starts: np.ndarray) -> np.ndarray:
+    return np.random.default_rng(seed).gamma(2.0, 5.0, len(starts))
+
+
+def evidence(*rows: Rows, log: str = "a") -> ServerEvidence:
+    joined: Rows = {}
+    for each in rows:
+        for name, of_table in each.items():
+            joined.setdefault(name, []).extend(of_table)
+    with store(joined) as ask:
+        [found] = evidence_of(ask, log)
+    return found
+
+
+def with_burst(server: int, starts: np.ndarray) -> np.ndarray:
+    """Others move 200 MiB/s on OST 4 while the run writes."""
+    is_during = (starts >= BEGIN) & (starts < BEGIN + 70)
+    return weather(server, starts) + own_mib_s(starts) + 200 * (is_during & (server == 4))
+
+
+def quiet(server: int, starts: np.ndarray) -> np.ndarray:
+    return weather(server, starts) + own_mib_s(starts)
+
+
+def test_a_server_that_others_use_far_more_than_usual_is_busy() -> None:
+    found = evidence(log_rows(), sample_rows(with_burst))
+    assert (found.answer, found.reason, found.server) == ("busy", None, 4)
+    # 200 MiB/s and the usual 10 MiB/s, on average, without the run's own 5 MiB/s.
+    assert found.others_mib_s == pytest.approx(210, rel=0.05)
+    assert found.usual_mib_s is not None and 10 < found.usual_mib_s < 20
+    assert (found.seconds, found.start_us) == (60.0, round((BEGIN + 1.5) * US))
+    assert found.by == ()
+
+
+def test_usual_traffic_of_others_is_not_busy() -> None:
+    found = evidence(
+        log_rows(mib=60.0), sample_rows(lambda s, t: weather(s + 9, t) + own_mib_s(t) / 10)
+    )
+    assert (found.answer, found.reason) == ("not busy", None)
+
+
+def test_idle_servers_that_move_only_own_bytes_are_not_busy() -> None:
+    found = evidence(log_rows(), sample_rows(lambda _, starts: own_mib_s(starts)))
+    assert (found.answer, found.reason) == ("not busy", None)
+    assert found.coverage == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_period_shorter_than_two_samples_is_too_coarse() -> None:
+    for length, expected in ((9.0, "too coarse"), (10.5, None)):
+        found = evidence(log_rows(period=(1.0, 1.0 + length)), sample_rows(with_burst))
+        assert (found.answer == "unknown", found.reason) == (expected is not None, expected)
+
+
+def test_servers_without_samples_are_unknown_but_a_busy_one_counts() -> None:
+    assert evidence(log_rows()).reason == "no samples"
+    only_three = sample_rows(quiet, servers=(3,))
+    found = evidence(log_rows(mib=60.0), only_three)
+    assert (found.answer, found.reason) == ("unknown", "too few windows")
+    gap = sample_rows(with_burst)
+    rows = gap["server_samples"]
+    is_of_run = [BEGIN * US <= row["time_start_us"] and row["server"] == "3" for row in rows]
+    gap["server_samples"] = [row for row, left in zip(rows, is_of_run, strict=True) if not left]
+    assert evidence(log_rows(), gap).answer == "busy"
+
+
+def test_missing_samples_leave_a_quiet_server_unknown() -> None:
+    gap = sample_rows(lambda s, t: weather(s + 9, t) + own_mib_s(t) / 10)
+    rows = gap["server_samples"]
+    is_of_run = [BEGIN * US <= row["time_start_us"] and row["server"] == "3" for row in rows]
+    gap["server_samples"] = [row for row, left in zip(rows, is_of_run, strict=True) if not left]
+    assert evidence(log_rows(mib=60.0), gap).reason == "no samples"
+
+
+def test_a_file_without_a_layout_has_no_servers() -> None:
+    rows = log_rows()
+    rows["file_osts"] = []
+    assert evidence(rows, sample_rows(quiet)).reason == "servers not known"
+
+
+def test_more_own_bytes_than_servers_moved_mean_a_wrong_clock() -> None:
+    found = evidence(log_rows(mib=6000.0), sample_rows(lambda _, starts: own_mib_s(starts)))
+    assert (found.answer, found.reason) == ("unknown", "clock")
+
+
+def test_others_below_own_bytes_cannot_be_told() -> None:
+    # Own bytes are 50 MiB/s, of which the servers saw 80 MiB/s: neither nearly all nor few.
+    def half(server: int, starts: np.ndarray) -> np.ndarray:
+        return weather(server, starts) + own_mib_s(starts) * 16
+
+    found = evidence(log_rows(mib=6000.0), sample_rows(half))
+    assert (found.answer, found.reason) == ("unknown", "own bytes too large")
+
+
+def test_fewer_than_twenty_windows_are_too_few() -> None:
+    rows = sample_rows(with_burst)
+    rows["server_samples"] = [
+        row for row in rows["server_samples"] if row["time_start_us"] >= (BEGIN - 1200) * US
+    ]
+    assert evidence(log_rows(), rows).reason == "too few windows"
+
+
+def test_windows_in_which_the_program_ran_do_not_count() -> None:
+    """Runs of the program with 300 MiB/s all the time would hide that others are busy."""
+
+    def loud(server: int, starts: np.ndarray) -> np.ndarray:
+        return with_burst(server, starts) + 300 * ((starts < BEGIN - 60) & (starts > BEGIN - 9000))
+
+    before = log_rows("b", start=BEGIN - 9000.5, period=(0.0, 8950.0))
+    assert evidence(log_rows(), before, sample_rows(loud)).answer == "busy"
+    assert evidence(log_rows(), sample_rows(loud)).answer == "not busy"
+
+
+def test_a_log_that_explains_the_others_bytes_is_named() -> None:
+    # 200 MiB/s on OST 4 for 70 s.
+    other = log_rows(
+        "b", start=BEGIN + 0.25, period=(0.0, 70.0), mib=14_000, servers=(4,), program="other"
+    )
+    assert evidence(log_rows(), other, sample_rows(with_burst)).by == ("b",)
+    small = log_rows("b", period=(0.0, 70.0), mib=1_000, servers=(4,), program="other")
+    assert evidence(log_rows(), small, sample_rows(with_burst)).by == ()
+
+
+def many_runs(runs: int, ahead_s: int) -> tuple[Rows, Rows]:
+    """Runs each 10 minutes with servers whose clock is ahead, and an hour of other traffic."""
+    joined: Rows = {}
+    starts = [BEGIN - 600 * number + 0.5 for number in range(runs)]
+    for number, start in enumerate(starts):
+        for name, rows in log_rows(f"r{number}", start=start).items():
+            joined.setdefault(name, []).extend(rows)
+
+    def moved(_: int, times: np.ndarray) -> np.ndarray:
+        return sum(
+            (own_mib_s(times, late_s=start - BEGIN - 0.5 + ahead_s) for start in starts),
+            np.zeros(len(times)),
+        )
+
+    return joined, sample_rows(moved)
+
+
+def test_a_clock_that_is_ahead_in_ten_runs_is_found_and_corrected() -> None:
+    runs, samples = many_runs(10, 12)
+    with store(runs | samples) as ask:
+        clock = clock_of(ask, "r0")
+        assert (clock.ahead_seconds, clock.runs) == (pytest.approx(12, abs=1), 10)
+        [found] = evidence_of(ask, "r0")
+        [uncorrected] = evidence_of(ask, "r0", replace(clock, ahead_seconds=0))
+    assert found.coverage is not None and uncorrected.coverage is not None
+    assert found.coverage == pytest.approx(1.0, abs=0.02)
+    assert uncorrected.coverage > 1.05
+
+
+def test_a_clock_within_a_sample_is_not_corrected_and_few_runs_tell_nothing() -> None:
+    for runs, ahead, expected in ((10, 3, 0), (9, 12, None)):
+        rows, samples = many_runs(runs, ahead)
+        with store(rows | samples) as ask:
+            assert clock_of(ask, "r0").ahead_seconds == expected
+
+
+def test_short_periods_with_a_doubtful_clock_are_unknown() -> None:
+    first, last = 1.0, 16.0
+    run = log_rows(period=(first, last), mib=150.0)
+
+    def late(_: int, starts: np.ndarray) -> np.ndarray:
+        ends = np.minimum(starts + STEP, BEGIN + 0.5 + last + 10)
+        return 5 * (ends - np.maximum(starts, BEGIN + 0.5 + first + 10)).clip(0) / STEP
+
+    assert evidence(run, sample_rows(late)).reason == "clock"
+
+
+def test_idle_servers_are_busy_in_at_most_a_twentieth_of_runs() -> None:
+    """The servers have the same weather before and during each run, so busy is chance."""
+    number, gap_s = examples(200), 200
+    rows = sample_rows(weather, end=number * gap_s)
+    for run in range(number):
+        start = BEGIN + run * gap_s + 0.5
+        of_run = log_rows(f"r{run}", start=start, period=(1.0, 61.0), mib=1.0, program=f"p{run}")
+        for name, of_table in of_run.items():
+            rows.setdefault(name, []).extend(of_table)
+    with store(rows) as ask:
+        answers = [
+            evidence.answer
+            for run in range(number)
+            for evidence in evidence_of(ask, f"r{run}", ServerClock(0, 10))
+        ]
+    assert answers.count("not busy") + answers.count("busy") == number
+    # More than this many of independent 5 % tests happen once in a thousand times.
+    assert answers.count("busy") <= 0.05 * number + 3.1 * (0.05 * 0.95 * number) ** 0.5
