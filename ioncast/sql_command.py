@@ -61,8 +61,8 @@ def sql(
 
     `ioncast ingest` fills a STORE. LOG is a file, a folder or a quoted pattern. QUERY is the name
     of a query, and NAME=VALUE sets a parameter of it, :NAME in its text. The tables are jobs,
-    files, file_servers, phases, request_sizes, requests, request_servers, findings, failed and
-    copies; docs/insights.md describes them.
+    files, file_servers, file_osts, phases, request_sizes, requests, request_servers, findings,
+    server_samples, failed and copies; docs/insights.md describes them.
 
     A log that cannot be read is a row of the table failed, and a line on standard error; then the
     exit code is 2, but the others are asked.

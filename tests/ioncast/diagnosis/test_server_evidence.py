@@ -111,7 +111,7 @@ def sample_rows(
 
 
 def own_mib_s(starts: np.ndarray, step: int = STEP, late_s: float = 0.0) -> np.ndarray:
-    """What the run of `log_rows` moves on each of its servers: 5 MiB/s from second 1.5 to 61.5."""
+    """The run of `log_rows` moves 5 MiB/s on each of its servers from second 1.5 to 61.5."""
     first, last = BEGIN + 1.5 + late_s, BEGIN + 61.5 + late_s
     return 5 * (np.minimum(starts + step, last) - np.maximum(starts, first)).clip(0) / step
 
