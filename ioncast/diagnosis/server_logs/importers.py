@@ -75,5 +75,6 @@ def format_of(path: Path) -> Format:
         "this is no log of servers that ioncast knows",
         where=str(path),
         remedy="give TOKIO's HDF5, LMT's tables as SQLite, `lctl get_param` of job_stats,"
-        " Prometheus text or query_range JSON of a Lustre exporter, or a CSV as docs/servers.md describes it",
+        " Prometheus text or query_range JSON of a Lustre exporter, or a CSV as docs/servers.md"
+        " describes it",
     )

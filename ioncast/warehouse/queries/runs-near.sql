@@ -3,8 +3,11 @@
 -- start_us: integer; the time, in microseconds of UTC
 -- limit: integer = 20; the most logs
 select log
-from jobs
-where system = :system and abs(start_us - :start_us) <= 604800000000
-    and log in (select log from file_osts)
-order by abs(start_us - :start_us) nulls last, log nulls last
+from (
+    select log, abs(start_us - :start_us) as distance_us
+    from jobs
+    where system = :system and log in (select log from file_osts)
+) as runs
+where distance_us <= 604800000000
+order by distance_us nulls last, log nulls last
 limit :limit

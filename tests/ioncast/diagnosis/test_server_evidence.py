@@ -176,7 +176,7 @@ def test_servers_without_samples_are_unknown_but_a_busy_one_counts() -> None:
     assert (found.answer, found.reason) == ("unknown", "too few windows")
     gap = sample_rows(with_burst)
     rows = gap["server_samples"]
-    is_of_run = [BEGIN * US <= row["time_start_us"] and row["server"] == "3" for row in rows]
+    is_of_run = [row["time_start_us"] >= BEGIN * US and row["server"] == "3" for row in rows]
     gap["server_samples"] = [row for row, left in zip(rows, is_of_run, strict=True) if not left]
     assert evidence(log_rows(), gap).answer == "busy"
 
@@ -184,7 +184,7 @@ def test_servers_without_samples_are_unknown_but_a_busy_one_counts() -> None:
 def test_missing_samples_leave_a_quiet_server_unknown() -> None:
     gap = sample_rows(lambda s, t: weather(s + 9, t) + own_mib_s(t) / 10)
     rows = gap["server_samples"]
-    is_of_run = [BEGIN * US <= row["time_start_us"] and row["server"] == "3" for row in rows]
+    is_of_run = [row["time_start_us"] >= BEGIN * US and row["server"] == "3" for row in rows]
     gap["server_samples"] = [row for row, left in zip(rows, is_of_run, strict=True) if not left]
     assert evidence(log_rows(mib=60.0), gap).reason == "no samples"
 

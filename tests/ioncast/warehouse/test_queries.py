@@ -31,6 +31,13 @@ NEEDED = {
     "inactive_w": "9",
     "program": "x",
     "processes": "1",
+    "log": "0",
+    "file": "0",
+    "system": "here",
+    "start_us": "1700000000000000",
+    "from_us": "1700000000000000",
+    "to_us": "1700000600000000",
+    "length_us": "60000000",
 }
 # Seconds since 1970 of the first second of a month in UTC, as `date -u -d 2026-01-01 +%s` says.
 JANUARY, MARCH = 1767225600, 1772323200

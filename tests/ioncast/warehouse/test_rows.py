@@ -171,6 +171,14 @@ def test_stripes_and_servers_are_those_of_the_layout(shared_data: Path) -> None:
     requests = [row for row in rows["requests"] if row["file"] == servers["POSIX"]["file"]]
     for api, row in servers.items():
         assert row["bytes"] == sum(each["length_bytes"] for each in requests if each["api"] == api)
+    [on_ost] = rows["file_osts"]
+    assert (on_ost["file"], on_ost["server"], on_ost["share"]) == (requests[0]["file"], 106, 1.0)
+    # The period of a file is that of its requests; Darshan's counters and DXT differ by little.
+    [file] = [row for row in of_lustre if row["api"] == "POSIX"]
+    writes = [each for each in requests if (each["api"], each["operation"]) == ("POSIX", "write")]
+    first, last = file["first_write_seconds"], file["last_write_seconds"]
+    assert first == pytest.approx(min(each["start_seconds"] for each in writes), abs=1e-3)
+    assert last == pytest.approx(max(each["end_seconds"] for each in writes), abs=1e-3)
     # The file has one stripe, so each request of POSIX is whole on its server.
     of_posix = {each["id"]: each for each in requests if each["api"] == "POSIX"}
     assert {each["id"] for each in rows["request_servers"]} == of_posix.keys()
