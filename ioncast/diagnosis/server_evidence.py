@@ -6,7 +6,7 @@ OSTs one of 24 tests would find a busy server by chance in 71 % of cases.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ioncast.warehouse.engine import Ask
@@ -161,6 +162,11 @@ def clock_of(ask: Ask, log: str) -> ServerClock:
     return ServerClock(shift if abs(shift) * _US > run.step_us else 0, len(shifts))
 
 
+def _listed(servers: Iterable[int]) -> str:
+    """Write numbers of servers as the queries want them."""
+    return f",{','.join(map(str, servers))},"
+
+
 def _of(row: Row, *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
@@ -184,7 +190,8 @@ def _run(ask: Ask, log: str) -> _Run | None:
         "to_us": max(row["end"] for row in periods) + margin_us,
     }
     system = periods[0]["system"] or ""
-    samples = ask(query_of("server-samples"), {"log": log, "system": system, **times})
+    servers = _listed({server for of_file in shares.values() for server in of_file})
+    samples = ask(query_of("server-samples"), {"servers": servers, "system": system, **times})
     columns = ("time_start_us", "time_end_us", "bytes")
     requests = _traced(ask, log, periods[0]["start_us"]) or _spread(periods, shares)
     return _Run(log, periods, shares, requests, _by_server(samples, columns))
@@ -325,7 +332,7 @@ def _tested(
     server = max(others, key=lambda each: (others[each], -each))
     total_own = sum(own.values())
     mib_s = others[server] / _MIB / length_us * _US
-    usual_mib_s = _usual_mib_s(ask, run, found.file, length_us, start_us + shift_us, shift_us)
+    usual_mib_s = _usual_mib_s(ask, run, servers, length_us, start_us + shift_us, shift_us)
     coverage = total_own / moved if moved else None
     found = replace(
         found, server=server, others_mib_s=mib_s, usual_mib_s=usual_mib_s, coverage=coverage
@@ -364,12 +371,14 @@ def _peak_mib_s(ask: Ask, run: _Run, server: int, to_us: int) -> float:
 
 
 def _usual_mib_s(
-    ask: Ask, run: _Run, file: str, length_us: int, to_us: int, shift_us: int
+    ask: Ask, run: _Run, servers: Sequence[int], length_us: int, to_us: int, shift_us: int
 ) -> float | None:
     """Find the 95 % quantile of windows before a time; None with too few of them."""
     times = {"from_us": to_us - _WEEK_US, "to_us": to_us}
-    values = {"log": run.log, "file": file, "system": run.periods[0]["system"], **times}
+    values = {"servers": _listed(servers), "system": run.periods[0]["system"], **times}
     windows = ask(query_of("server-windows"), {**values, "length_us": length_us})
+    least_us = _LEAST_COVERED * length_us * len(servers)
+    windows = windows.filter(pc.greater_equal(windows["covered_us"], least_us))
     busy = ask(query_of("program-times"), {"log": run.log, **times})
     numbers = windows["number"].to_numpy()
     ends = to_us - numbers * length_us

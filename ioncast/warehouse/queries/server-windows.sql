@@ -1,23 +1,19 @@
--- title: The most that one OST of a file moved in each of the windows before a time
--- log: text; the log, by its SHA-256
--- file: text; the file, by its id
+-- title: The most that one of some OSTs moved in each of the windows before a time
+-- servers: text; the numbers of the OSTs, with a comma before and after each: ,3,4,
 -- system: text; the system of the samples
 -- from_us: integer; the beginning of the windows, in microseconds of UTC
 -- to_us: integer; the end of the last window, whose number is 0
 -- length_us: integer; the length of a window
-with chosen as (
-    select distinct cast(server as varchar(20)) as server
-    from file_osts where log = :log and file = :file and server is not null
-),
-samples as (
-    select samples.server, time_start_us, time_end_us,
+with samples as (
+    select server, time_start_us, time_end_us,
         cast(coalesce(read_bytes, 0) as double) + cast(coalesce(written_bytes, 0) as double)
             as bytes,
         floor(cast(:to_us - time_end_us as double) / :length_us) as late_window,
         floor(cast(:to_us - time_start_us - 1 as double) / :length_us) as early_window
-    from server_samples as samples join chosen on chosen.server = samples.server
-    where system = :system and kind = 'OST' and time_start_us >= :from_us
-        and time_end_us <= :to_us and time_end_us - time_start_us <= :length_us
+    from server_samples
+    where system = :system and kind = 'OST' and :servers like concat('%,', server, ',%')
+        and time_start_us >= :from_us and time_end_us <= :to_us
+        and time_end_us - time_start_us <= :length_us
         and (read_bytes is not null or written_bytes is not null)
 ),
 -- A sample is at most as long as a window, so it is in one or in two.
@@ -36,8 +32,8 @@ servers as (
         least(sum(covered_us), :length_us) as covered_us
     from parts group by number, server
 )
-select cast(number as bigint) as number, max(bytes_per_us) * 1e6 / 1048576 as most_mib_s
+select cast(number as bigint) as number, max(bytes_per_us) * 1e6 / 1048576 as most_mib_s,
+    cast(sum(covered_us) as double) as covered_us
 from servers
 group by number
-having sum(covered_us) >= 0.8 * :length_us * (select count(*) from chosen)
 order by number nulls last

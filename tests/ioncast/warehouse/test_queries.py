@@ -32,7 +32,7 @@ NEEDED = {
     "program": "x",
     "processes": "1",
     "log": "0",
-    "file": "0",
+    "servers": ",0,",
     "system": "here",
     "start_us": "1700000000000000",
     "from_us": "1700000000000000",
