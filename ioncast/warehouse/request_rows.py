@@ -14,6 +14,7 @@ from ioncast_base.kinds import APIS, OPERATIONS
 from summario.lustre_components import LustreComponents
 from summario.lustre_servers import ServerBytes, bytes_of_requests, bytes_of_servers
 from summario.phases.streams import changes
+from summario.reading.file_ids import is_among
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.operations import UNKNOWN_OFFSET, Operations
 from summario.requests.calls import NO_CALL, CallsOfRequests
@@ -110,6 +111,28 @@ def file_ost_rows(
         "file": hexadecimal(ids[on.segment[is_known]]),
         "server": on.ost[is_known],
         "share": (on.bytes / np.maximum(whole, 1))[is_known],
+    }
+
+
+def untraced_server_rows(
+    lustre: LustreComponents, files: FilesOfRuns, of_run: slice, trace: Operations | None
+) -> Columns:
+    """Make rows of `file_servers` for files of a run without traced requests, by their layouts.
+
+    The bytes that a file moved are divided as its bytes up to the highest offset lie on servers.
+    """
+    facts, ids = files.facts.files, files.ids[of_run]
+    extent, moved = facts.extent_bytes[of_run], facts.bytes[of_run]
+    counts = moved > 0
+    if trace is not None:
+        counts &= ~is_among(ids, np.unique(trace.file_id))
+    held = bytes_of_servers(lustre, ids, np.zeros_like(extent), np.where(counts, extent, 0))
+    file = held.segment
+    return {
+        "file": hexadecimal(ids[file]),
+        "api": named(APIS, facts.api[of_run][file]),
+        "server": known(held.ost, held.ost >= 0),
+        "bytes": np.rint(moved[file] * (held.bytes / extent[file])).astype(np.int64),
     }
 
 

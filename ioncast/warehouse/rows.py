@@ -33,6 +33,7 @@ from ioncast.warehouse.request_rows import (
     request_rows,
     request_size_rows,
     server_rows,
+    untraced_server_rows,
 )
 from ioncast.warehouse.schema import EXTRACTOR, SCHEMAS
 from ioncast_base.errors import IoncastError
@@ -261,6 +262,8 @@ def _rows_of_run(
                 yield "requests", request_rows(trace, _calls(run, trace))
                 yield "request_servers", io_node_rows(trace, choice.io_nodes)
             yield from server_rows(lustre, trace, of_requests=choice.requests)
+        if lustre is not None:
+            yield "file_servers", untraced_server_rows(lustre, files, of_run, trace)
     if choice.findings:
         yield "findings", _findings(run_checks(Case(facts_of(run))))
 

@@ -28,7 +28,7 @@ _COLUMNS = {
         collective:i stripe_count:i stripe_size:i first_read_seconds:f last_read_seconds:f
         first_write_seconds:f last_write_seconds:f
     """,
-    # The traced bytes of a file at one api on one server.
+    # The traced bytes of a file at one api on one server; without a trace, by its layout.
     "file_servers": "log:s file:s api:s server:i bytes:i",
     # An OST over which a file is striped, with its share of the bytes of the file.
     "file_osts": "log:s file:s server:i share:f",

@@ -1,4 +1,4 @@
--- title: A server: the jobs whose traced requests it served, by file and api
+-- title: A server: the jobs whose files it held, by file and api
 -- server: integer; the number of the OST or MDT, in decimal digits
 -- part: jobs
 select system, program, job_id, start_us, api, file_path, bytes

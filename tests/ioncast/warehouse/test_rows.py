@@ -335,3 +335,16 @@ def test_the_bytes_of_a_file_count_at_one_api(shared_data: Path) -> None:
         assert len({row["file"] for row in highest}) == len(highest) == job["files"]
         for name in ("read_bytes", "written_bytes"):
             assert sum(row[name] for row in highest) == job[name]
+
+
+def test_files_without_a_trace_lie_on_the_servers_of_their_layout() -> None:
+    """PyDarshan's log has 2,048 files with one stripe each on 24 OSTs, and 85 of them on OST 14."""
+    darshan = pytest.importorskip("darshan", reason="PyDarshan has no wheel for this Python")
+    log = Path(darshan.__file__).parent / "examples/example_logs/sample-badost.darshan"
+    rows = rows_of(log)
+    assert not rows["requests"]
+    servers = rows["file_servers"]
+    assert len(servers) == 2048
+    assert sum(row["server"] == 14 for row in servers) == 85
+    written = {row["file"]: row["written_bytes"] for row in rows["files"]}
+    assert all(row["bytes"] == written[row["file"]] for row in servers)
