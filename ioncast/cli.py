@@ -65,6 +65,10 @@ COMMANDS = {
         "ioncast.worth_command:worth",
         "Tell what I/O nodes would be worth for a centre's own queue.",
     ),
+    "diagnose": (
+        "ioncast.diagnose_command:diagnose",
+        "Tell whether a run was slow, and by which cause; name slow servers.",
+    ),
     "match": (
         "predictor.commands:match",
         "Print the IOR run that does the same I/O as each phase, ready to paste.",

@@ -29,6 +29,8 @@ NEXT_STEPS: dict[str, str | None] = {
     "interference": "`--html FILE` writes a page; `ioncast survey` describes all jobs of a store",
     "worth": "`--html FILE` writes a page; `ioncast campaign plan --from-logs FOLDER --platform"
     " FILE` lists the benchmarks that are missing",
+    "diagnose": "`--html FILE` writes a page; `ioncast check LOG` tells what the application could"
+    " do better",
     "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"
     " their results",
     "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from ioncast.warehouse.coverage import jobs_of
 from ioncast.warehouse.engine import Ask
 from ioncast.warehouse.interference import TimeAlone, server_uses
 from ioncast.warehouse.queries import query_of
 
+if TYPE_CHECKING:
+    from predictor.curve.prediction import Prediction
+
 Row = Mapping[str, Any]
-# A usual time needs so many other jobs, whose bytes are within this ratio.
-_FEWEST_JOBS, _LIKE_BYTES = 5, 2.0
+# Something is usual for so many other jobs, whose bytes are within this ratio.
+FEWEST_JOBS, LIKE_BYTES = 5, 2.0
+# Benchmarks must tell this part of the bytes.
+_MOST_BYTES = 0.9
 
 
 def usual_time(ask: Ask, job: Row, basis: Literal["alone", "history"]) -> TimeAlone | None:
@@ -32,15 +39,15 @@ def usual_time(ask: Ask, job: Row, basis: Literal["alone", "history"]) -> TimeAl
     is_history = basis == "history"
     variant = {"program": job["program"], "processes": job["processes"]}
     user = {"system": job["system"], "user": job["user_id"]} if is_history else {}
-    values = {"system": None, "user": None, **variant, **user}
+    query = query_of("variant-runs")
     alike: dict[Any, Row] = {}
-    for row in ask(query_of("variant-runs"), values).to_pylist():
+    for row in ask(query, {**query.values({}), **variant, **user}).to_pylist():
         least, most = sorted((job["moved_bytes"] or 0, row["moved_bytes"] or 0))
         is_other = row["job_id"] != job["job_id"] if is_history else row["log"] != job["log"]
-        if is_other and most <= _LIKE_BYTES * least and (row["run_seconds"] or 0) > 0:
+        if is_other and most <= LIKE_BYTES * least and (row["run_seconds"] or 0) > 0:
             # Logs of one job saw the same weather, so they count once.
             alike[row["job_id"] if is_history else row["log"]] = row
-    if len(alike) < (_FEWEST_JOBS if is_history else 1):
+    if len(alike) < (FEWEST_JOBS if is_history else 1):
         return None
     busy_seconds = []
     for row in () if is_history else alike.values():
@@ -58,17 +65,40 @@ def predicted_time(
 
     `location` is that of the benchmarks, and `ask` asks the tables that have the job's phases.
     """
-    # It takes as long to import as a few logs take to read.
-    from predictor.commands import command_line  # noqa: PLC0415
-    from predictor.curve import asking  # noqa: PLC0415
-
-    query = query_of("phases")
-    rows = ask(query, query.values({"log": job["log"]})).to_pylist()
-    request = asking.PredictionRequest(system, io_nodes=(io_nodes,), ran_with=io_nodes)
-    for phases in jobs_of(rows):
-        predicted = asking.ask(command_line(location), request, phases)
+    for predicted in _predictions(ask, job["log"], location, system, io_nodes):
         own, expected = predicted.own_run, predicted.uncorrected
         if own is not None and expected is not None and job["run_seconds"] is not None:
             lost_s = expected.total_mib / own.bandwidth_mib_s - predicted.curve[0].time_s
             return TimeAlone("prediction", job["run_seconds"] - lost_s, 0)
     return None
+
+
+def predicted_bandwidth(
+    ask: Ask, log: str, location: str, system: str, io_nodes: int
+) -> tuple[float, float, float] | None:
+    """Predict the MiB/s (p10, median and p90) of runs of a log's I/O, which its own run is not in.
+
+    None if benchmarks tell less than nine tenths of its bytes.
+    """
+    for predicted in _predictions(ask, log, location, system, io_nodes):
+        known = predicted.uncorrected
+        moved_mib = sum(each.phase.bytes for each in predicted.phases) / (1 << 20)
+        if known is not None and known.total_mib >= _MOST_BYTES * moved_mib:
+            runs = known.runs_mib_s[:, known.io_nodes.index(io_nodes)]
+            p10, middle, p90 = np.quantile(runs, (0.1, 0.5, 0.9)).tolist()
+            return p10, middle, p90
+    return None
+
+
+def _predictions(
+    ask: Ask, log: str, location: str, system: str, io_nodes: int
+) -> Iterator[Prediction]:
+    # It takes as long to import as a few logs take to read.
+    from predictor.commands import command_line  # noqa: PLC0415
+    from predictor.curve import asking  # noqa: PLC0415
+
+    query = query_of("phases")
+    rows = ask(query, query.values({"log": log})).to_pylist()
+    request = asking.PredictionRequest(system, io_nodes=(io_nodes,), ran_with=io_nodes)
+    for phases in jobs_of(rows):
+        yield asking.ask(command_line(location), request, phases)

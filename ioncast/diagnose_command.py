@@ -1,0 +1,231 @@
+"""`ioncast diagnose`: whether a run was slow, and by which cause."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ioncast.asked_data import AskedData, asked_data, needed_store
+from ioncast.warehouse.queries import query_of
+from ioncast_base.command_options import formats
+from ioncast_base.errors import InputError
+from ioncast_base.text_tables import text_table
+from ioncast_base.visible_text import visible
+from summario.phases.streamed import stream_csv
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ioncast.diagnosis.diagnosing import Diagnosis, History
+    from ioncast.diagnosis.verdict import UsualBandwidth
+
+_MOST_ROWS = 50
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ioncast diagnose app.darshan --store /srv/ioncast-store --system mysite
+  ioncast diagnose 4711 --store /srv/ioncast-store --html diagnosis.html
+  ioncast diagnose app.darshan --store /srv/ioncast-store --db bench.sqlite --io-nodes 4
+  ioncast diagnose --store /srv/ioncast-store --format csv
+  ioncast diagnose --servers --store /srv/ioncast-store
+"""
+)
+@click.argument("run", metavar="LOG|JOB", required=False)
+@click.option(
+    "--store", metavar="DIR", required=True, help="A store of `ioncast ingest`: the history."
+)
+@click.option("--system", help="The system of the log, or only its jobs in the store.")
+@click.option("--servers", is_flag=True, help="Name slow OSTs and I/O nodes instead of slow runs.")
+@click.option(
+    "--db", "location", metavar="FILE|URL", help="Benchmarks that predict a short history."
+)
+@click.option(
+    "--io-nodes", type=click.IntRange(0), metavar="N", help="The I/O nodes of the run, for --db."
+)
+@click.option(
+    "--html", "page", metavar="FILE", type=click.Path(), help="Also write a page of the run."
+)
+@formats("table", "json", "csv", help_text="Print sentences and tables, JSON or CSV.")
+def diagnose(
+    run: str | None,
+    store: str,
+    system: str | None,
+    servers: bool,
+    location: str | None,
+    io_nodes: int | None,
+    page: str | None,
+    output_format: str,
+) -> None:
+    """Tell whether a run was slow, and by which cause: configuration, application or system.
+
+    LOG is a Darshan log, JOB a job of the store. The run is compared with other jobs of the store
+    that have the same program, user, processes and about as many bytes. Without LOG|JOB, list the
+    slow runs of the store.
+    """
+    if run is None and (page or location):
+        raise InputError("a page and a prediction are of a run", remedy="give LOG or JOB")
+    if run is not None and servers:
+        raise InputError(
+            "slow servers are those of a store", where="--servers", remedy="give no LOG"
+        )
+    if (location is None) != (io_nodes is None):
+        what = "a prediction is of a number of I/O nodes"
+        raise InputError(what, where="--db", remedy="give --db and --io-nodes")
+    folder = needed_store(store)
+    with ExitStack() as stack:
+        data = stack.enter_context(asked_data((), folder, None))
+        # Only now it is known that their libraries are installed.
+        from ioncast.diagnosis.diagnosing import History  # noqa: PLC0415
+
+        given = {"system": system} if system else {}
+        rows = _rows(data, given)
+        if servers:
+            query = query_of("files-on-servers")
+            _print_servers(History(rows), data.ask(query, query.values(given)), output_format)
+            return
+        if run is None:
+            history = History(rows)
+            found = [
+                history.diagnose(log, ask_run=data.ask, ask_others=data.ask)
+                for log in history.slow_logs
+            ]
+            _print_all(found, history, output_format)
+            return
+        own, logs, rows = _own_runs(stack, run, data, rows, system)
+        history = History(rows)
+        found = []
+        for log in logs:
+            predicted = None
+            if location is not None and io_nodes is not None:
+                predicted = _predicted(own, log, rows, location, io_nodes)
+            diagnosis = history.diagnose(
+                log, ask_run=own.ask, ask_others=data.ask, predicted=predicted
+            )
+            found.append(replace(diagnosis, compared=history.compared_with(log)))
+    _print(found, output_format)
+    if page is not None:
+        # Only the page needs Jinja.
+        from ioncast.show.diagnosis import write_diagnosis  # noqa: PLC0415
+
+        write_diagnosis(page, max(found, key=lambda each: each.facts.lost_seconds or 0.0))
+    if own.failed:
+        sys.exit(InputError.exit_code)
+
+
+def _rows(data: AskedData, given: dict[str, str]) -> pa.Table:
+    query = query_of("variant-runs")
+    return data.ask(query, query.values(given))
+
+
+def _own_runs(
+    stack: ExitStack, run: str, data: AskedData, rows: pa.Table, system: str | None
+) -> tuple[AskedData, list[str], pa.Table]:
+    """Find the logs of a job in the store, or read a log; return all rows, with those of it."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if run.isdecimal() and not Path(run).exists():
+        of_job = rows.filter(pc.equal(rows["job_id"], int(run)))
+        if not len(of_job):
+            raise InputError(f"the store has no job {run}", remedy="give a job of it, or a log")
+        return data, of_job["log"].to_pylist(), rows
+    if system is None:
+        systems = rows["system"].unique().to_pylist()
+        if len(systems) > 1:
+            names = ", ".join(visible(str(each)) for each in systems[:5])
+            raise InputError(f"the store has several systems: {names}", remedy="give --system")
+        system = systems[0] if systems else None
+    own = stack.enter_context(asked_data([run], None, None, system, findings=False))
+    own_rows = _rows(own, {})
+    if not len(own_rows):
+        raise InputError("no log can be read", where=visible(run), remedy="give another LOG")
+    logs: list[str] = own_rows["log"].to_pylist()
+    others = rows.filter(pc.invert(pc.is_in(rows["log"], own_rows["log"].combine_chunks())))
+    return own, logs, pa.concat_tables([others, own_rows.cast(others.schema)])
+
+
+def _predicted(
+    own: AskedData, log: str, rows: pa.Table, location: str, io_nodes: int
+) -> UsualBandwidth | None:
+    """Predict the bandwidth of a log."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    from ioncast.diagnosis.verdict import UsualBandwidth  # noqa: PLC0415
+    from ioncast.warehouse.times_alone import predicted_bandwidth  # noqa: PLC0415
+
+    [system] = rows.filter(pc.equal(rows["log"], log))["system"].to_pylist()
+    if system is None:
+        raise InputError("a prediction is of a system", where="--db", remedy="give --system")
+    found = predicted_bandwidth(own.ask, log, location, system, io_nodes)
+    if found is None:
+        return None
+    p10, middle, p90 = found
+    return UsualBandwidth("prediction", middle, p10, p90)
+
+
+def _print(found: Sequence[Diagnosis], output_format: str) -> None:
+    from ioncast.diagnosis import diagnosis_texts as texts  # noqa: PLC0415
+
+    if output_format == "json":
+        click.echo(json.dumps([texts.to_record(each) for each in found], indent=1))
+    elif output_format == "csv":
+        _print_csv([texts.row_of(each) for each in found])
+    else:
+        click.echo("\n".join(map(texts.text_of, found)))
+
+
+def _print_all(found: Sequence[Diagnosis], history: History, output_format: str) -> None:
+    from ioncast.diagnosis.diagnosis_texts import row_of  # noqa: PLC0415
+    from ioncast.warehouse.survey_texts import cell  # noqa: PLC0415
+
+    if output_format != "table":
+        _print(found, output_format)
+        return
+    runs = history.compared_runs
+    click.echo(f"{len(found):,} of {runs:,} runs with a usual bandwidth are slow.")
+    names = (
+        "program",
+        "job_id",
+        "start_us",
+        "verdict",
+        "slowdown",
+        "lost_seconds",
+        "class",
+        "reason",
+    )
+    shown = [
+        {name: cell(name, row[name]) for name in names} for row in map(row_of, found[:_MOST_ROWS])
+    ]
+    if shown:
+        click.echo(text_table(shown))
+    if len(found) > _MOST_ROWS:
+        click.echo(f"{len(found) - _MOST_ROWS:,} more: --format csv")
+
+
+def _print_servers(history: History, places: pa.Table, output_format: str) -> None:
+    from ioncast.diagnosis.diagnosis_texts import server_text  # noqa: PLC0415
+    from ioncast.diagnosis.slow_servers import SlowServer  # noqa: PLC0415
+
+    found = history.slow_servers(places)
+    rows = [asdict(each) for each in found]
+    if output_format == "json":
+        click.echo(json.dumps(rows, indent=1))
+    elif output_format == "csv":
+        for text in stream_csv([each.name for each in fields(SlowServer)], [rows]):
+            click.echo(text, nl=False)
+    else:
+        click.echo("\n".join(map(server_text, found)) or "No server is surely slower than others.")
+
+
+def _print_csv(rows: Sequence[dict[str, Any]]) -> None:
+    for text in stream_csv(list(rows[0]) if rows else [], [rows]):
+        click.echo(text, nl=False)

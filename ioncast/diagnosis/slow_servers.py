@@ -1,0 +1,183 @@
+"""Slow servers: OSTs and I/O nodes on which files and jobs are slower than elsewhere.
+
+A job counts once on each server. Its bandwidth there is that of its files on the server beside its
+other files; if all of its files use the server, it is the job's bandwidth beside its usual one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from ioncast.diagnosis.normal import Bools, Floats, Ints, Normals, Runs, medians
+from ioncast.insights.facts.slow_osts import FEWEST_FILES, SlowOst, slow_osts
+from ioncast.warehouse.times_alone import LIKE_BYTES
+
+# A server is named below this probability, if jobs are slower there by at least this ratio.
+_MOST_P, _LEAST_RATIO = 0.01, 1.5
+_MOST_NAMED = 20
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class SlowServer:
+    """A server on which jobs, or the files of few jobs, are slower than elsewhere.
+
+    `here` and `elsewhere` count these jobs or files. `ratio` is the median bandwidth elsewhere by
+    that on the server, each relative to its expectation. `p` is the probability that chance makes
+    any of the servers as slow (Bonferroni).
+    """
+
+    system: str | None
+    kind: str
+    server: int
+    units: Literal["jobs", "files"]
+    here: int
+    elsewhere: int
+    ratio: float
+    p: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """Bandwidths (logarithms, relative to expectations) on servers, with an entry for each server.
+
+    Units are `files` or jobs. All entries of `whole` units have one value, which is that of all
+    servers of the unit together.
+    """
+
+    kind: Literal["jobs", "files"]
+    unit: Ints
+    server: Ints
+    value: Floats
+    is_whole: Bools
+
+    def without(self, server: int) -> _Units:
+        """Leave out a server, and units whose value may be due to it."""
+        here = self.server == server
+        kept = ~here & ~(self.is_whole & np.isin(self.unit, self.unit[here]))
+        columns = (self.unit[kept], self.server[kept], self.value[kept], self.is_whole[kept])
+        return _Units(self.kind, *columns)
+
+
+def slow_servers_of(runs: Runs, normals: Normals, places: pa.Table) -> list[SlowServer]:
+    """Name the slow servers of each system, the slowest first.
+
+    Parameters
+    ----------
+    runs, normals : Runs, Normals
+        All runs of a store.
+    places : pyarrow.Table
+        Rows of the query `files-on-servers`.
+
+    References
+    ----------
+    The test is `slow_osts`, whose correlation is pytokio's (darshan_bad_ost), of normal scores
+    (van der Waerden) instead of bandwidths, so that single outliers do not count more than others.
+    """
+    names = runs.rows["log"].to_pylist()
+    number = {log: place for place, log in enumerate(names)}
+    run = np.array([number.get(log, -1) for log in places["log"].to_pylist()], np.int64)
+    systems = np.array([*runs.rows["system"].to_pylist(), None], dtype=object)[run]
+    kinds = places["kind"].to_numpy(zero_copy_only=False)
+    found: list[SlowServer] = []
+    for system in dict.fromkeys(systems[run >= 0].tolist()):
+        for kind in dict.fromkeys(kinds.tolist()):
+            rows = np.flatnonzero((run >= 0) & (systems == system) & (kinds == kind))
+            units = _units(runs, normals, places.take(pa.array(rows)), run[rows])
+            found += _slow(system, kind, units)
+    return sorted(found, key=lambda each: (each.p, -each.ratio))
+
+
+def _slow(system: str | None, kind: str, units: _Units) -> Iterator[SlowServer]:
+    """Name the slowest server, then the slowest of the others, as long as one is slow."""
+    for _ in range(_MOST_NAMED):
+        named = next(_tested(units), None)
+        if named is None:
+            return
+        slow, ratio = named
+        here = int(np.count_nonzero(units.server == slow.ost))
+        elsewhere = len(units.server) - here
+        yield SlowServer(
+            *(system, kind, slow.ost, units.kind, here, elsewhere, ratio, slow.probability)
+        )
+        units = units.without(slow.ost)
+
+
+def _tested(units: _Units) -> Iterator[tuple[SlowOst, float]]:
+    """Yield the servers that are surely and noticeably slower, with the ratio."""
+    size = len(units.value)
+    if size < 2 * FEWEST_FILES:
+        return
+    found = slow_osts(
+        _normal_scores(units.value),
+        np.arange(size),
+        units.server,
+        np.ones(size),
+        most_correlation=0.0,
+        most_probability=_MOST_P,
+    )
+    for slow in found:
+        here = units.server == slow.ost
+        ratio = float(np.exp(np.median(units.value[~here]) - np.median(units.value[here])))
+        if ratio >= _LEAST_RATIO:
+            yield slow, ratio
+
+
+def _units(runs: Runs, normals: Normals, places: pa.Table, run: Ints) -> _Units:
+    """Make jobs the units, or files where there are too few jobs to compare."""
+    server = places["server"].to_numpy()
+    if not len(places) or places["file"].null_count == len(places):
+        return _of_jobs(runs, run, server, -normals.log_ratio[run], np.ones(len(run), bool))
+    moved = places["moved_bytes"].cast(pa.float64()).to_numpy()
+    bandwidth = np.log(moved / np.maximum(places["seconds"].to_numpy(), _TINY))
+    # Small files beside large ones are slow anywhere.
+    largest = np.zeros(len(runs))
+    np.maximum.at(largest, run, moved)
+    large = moved * LIKE_BYTES >= largest[run]
+    run, server, bandwidth = run[large], server[large], bandwidth[large]
+    names = np.array(places["file"].to_pylist(), dtype=str)[large]
+    _, file = np.unique(np.char.add(run.astype(str), names), return_inverse=True)
+    # A file with several servers counts once in its run.
+    _, first = np.unique(file, return_index=True)
+    files, sums = (np.bincount(run[first], w, len(runs)) for w in (None, bandwidth[first]))
+    if len(np.unique(runs.job[run])) < 2 * FEWEST_FILES:
+        value = bandwidth - (sums / np.maximum(files, 1))[run]
+        several = files[run] > 1
+        whole = np.ones(len(file), bool)
+        return _Units("files", file[several], server[several], value[several], whole[several])
+    pair, of_pair = np.unique(np.stack((run, server)), axis=1, return_inverse=True)
+    of_pair = of_pair.ravel()
+    here, sum_here = np.bincount(of_pair), np.bincount(of_pair, bandwidth)
+    run, server = pair
+    others = files[run] - here
+    is_whole = others == 0
+    contrast = sum_here / here - (sums[run] - sum_here) / np.where(is_whole, 1, others)
+    value = np.where(is_whole, -normals.log_ratio[run], contrast)
+    return _of_jobs(runs, run, server, value, is_whole)
+
+
+def _of_jobs(runs: Runs, run: Ints, server: Ints, value: Floats, is_whole: Bools) -> _Units:
+    """Join the logs of a job on a server, which saw the same weather, by their median."""
+    known = np.isfinite(value)
+    run, server, value, is_whole = run[known], server[known], value[known], is_whole[known]
+    pair, group = np.unique(np.stack((runs.job[run], server)), axis=1, return_inverse=True)
+    group = group.ravel()
+    if not len(group):
+        return _Units("jobs", pair[0], pair[1], value, is_whole)
+    whole = np.bincount(group, is_whole) > 0
+    return _Units("jobs", pair[0], pair[1], medians(value, group), whole)
+
+
+def _normal_scores(values: Floats) -> Floats:
+    """Replace values by the quantiles of a normal distribution at their ranks."""
+    # SciPy takes as long to import as all else here.
+    from scipy.special import ndtri  # noqa: PLC0415
+    from scipy.stats import rankdata  # noqa: PLC0415
+
+    scores: Floats = ndtri((rankdata(values) - 0.5) / len(values))
+    return scores
