@@ -21,14 +21,15 @@ from predictor.model.posterior import (
     posterior,
 )
 
-# Runs so many days before and after tell the level, and at least so many of them.
-_DAYS, _FEWEST_RUNS = 7.0, 5
+# Runs so many days before and after tell the level, at least so many of them, and on each side at
+# most so many jobs.
+_DAYS, _FEWEST_RUNS, _MOST_JOBS = 7.0, 5, 30
 # Standard deviations of the logarithm of the level, and of its change in a day.
 _LEVEL, _DRIFT = 0.3, 0.05
 # Nine of ten values of a normal distribution are within so many standard deviations.
-_OF_NINE_IN_TEN = 1.645
+_BAND, _OF_NINE_IN_TEN = (0.05, 0.95), 1.645
 # Bandwidths whose deviation is computed from few runs scatter by at least this.
-_LEAST_SPREAD = 0.05
+_LEAST_SPREAD = 0.03
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,15 @@ class Weather:
     ----------
     deviation : float
         Standard deviation of the logarithm of the level.
-    widening : float
-        Deviations of other runs beside their usual ones: 1 is usual, or less.
+    widening : pair of float
+        Deviations of slower and of faster runs beside their usual ones: 1 is usual, or less.
     slow_jobs_of_day, jobs_of_day, slow_jobs_of_week, jobs_of_week : int
         Other jobs whose start is at most a day, or 7 days, from that of the run.
     """
 
     level: float
     deviation: float
-    widening: float
+    widening: tuple[float, float]
     slow_jobs_of_day: int
     jobs_of_day: int
     slow_jobs_of_week: int
@@ -61,10 +62,11 @@ class Weather:
         log_mib_s, spread : float
             The usual logarithm, and the standard deviation of logarithms.
         """
-        scatter = self.widening * np.hypot(spread, _LEAST_SPREAD)
-        half = _OF_NINE_IN_TEN * np.hypot(scatter, self.deviation)
+        # Deviations from the level have its own error in them.
+        scatter = np.array(self.widening) * np.hypot(spread, _LEAST_SPREAD)
+        down, up = _OF_NINE_IN_TEN * scatter
         middle = log_mib_s + np.log(self.level)
-        return float(np.exp(middle - half)), float(np.exp(middle + half))
+        return float(np.exp(middle - down)), float(np.exp(middle + up))
 
 
 class WeatherOfSystems:
@@ -96,13 +98,14 @@ class WeatherOfSystems:
         days = medians(runs.day[near] - runs.day[place], job)
         belief = _level(days, medians(deviation, job), medians(spread, job))
         level = float(belief.mean[0])
-        errors = np.abs(deviation - level) / np.hypot(spread, _LEAST_SPREAD)
+        errors = (deviation - level) / np.hypot(spread, _LEAST_SPREAD)
+        down, up = (np.abs(np.quantile(errors, _BAND)) / _OF_NINE_IN_TEN).tolist()
         slow = np.bincount(job, self._is_slow[near]) > 0
         of_day = np.abs(days) <= 1
         return Weather(
             level=float(np.exp(level)),
             deviation=float(np.sqrt(belief.covariance[0, 0])),
-            widening=max(float(np.quantile(errors, 0.9)) / _OF_NINE_IN_TEN, 1.0),
+            widening=(max(down, 1.0), max(up, 1.0)),
             slow_jobs_of_day=_count(slow & of_day),
             jobs_of_day=_count(of_day),
             slow_jobs_of_week=_count(slow),
@@ -126,7 +129,7 @@ def _level(days: Floats, deviation: Floats, spread: Floats) -> Belief:
     for is_side in (days <= 0, days > 0):
         at = np.flatnonzero(is_side)
         # The nearest run is the last outcome, so that its day counts most.
-        at = at[np.argsort(-np.abs(days[at]), kind="stable")]
+        at = at[np.argsort(-np.abs(days[at]), kind="stable")][-_MOST_JOBS:]
         outcomes = [
             ObservedBandwidth(
                 0, float(deviation[each]), -abs(float(days[each])), float(spread[each])

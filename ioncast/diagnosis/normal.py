@@ -59,8 +59,7 @@ class Runs:
 
     def column(self, name: str) -> Floats:
         """Read a column of numbers; NaN where the number is not known."""
-        values: Floats = self.rows[name].cast(pa.float64()).to_numpy().astype(np.float64)
-        return values
+        return numbers(self.rows, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +108,7 @@ def runs_of(rows: pa.Table) -> Runs:
 
     Compute nodes belong to the variant where all runs of the program name them.
     """
-    bandwidth, moved = (
-        rows[name].cast(pa.float64()).to_numpy().astype(np.float64)
-        for name in ("bandwidth_mib_s", "moved_bytes")
-    )
+    bandwidth, moved = numbers(rows, "bandwidth_mib_s"), numbers(rows, "moved_bytes")
     is_sound = (bandwidth >= SLOWEST_MIB_S) & (bandwidth <= FASTEST_MIB_S) & (moved > 0)
     for name in ("program", "processes"):
         is_sound &= ~rows[name].is_null().to_numpy()
@@ -127,12 +123,11 @@ def runs_of(rows: pa.Table) -> Runs:
     job = _numbers(rows, ("system", "job_id"))
     has_no_id = rows["job_id"].is_null().to_numpy()
     job = np.where(has_no_id, len(rows) + np.arange(len(rows)), job)
-    start = rows["start_us"].cast(pa.float64()).to_numpy().astype(np.float64)
     return Runs(
         rows,
         np.unique(variant[order], return_inverse=True)[1],
         np.unique(job, return_inverse=True)[1],
-        start / DAY_US,
+        numbers(rows, "start_us") / DAY_US,
         moved[is_sound][order],
         np.log(bandwidth[is_sound][order]),
     )
@@ -176,6 +171,12 @@ def others_of(runs: Runs, normals: Normals, place: int) -> Ints:
     compared = np.arange(normals.first[place], normals.end[place])
     others: Ints = compared[runs.job[compared] != runs.job[place]]
     return others
+
+
+def numbers(rows: pa.Table, name: str) -> Floats:
+    """Read a column of numbers; NaN where the number is not known."""
+    values: Floats = rows[name].cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    return values
 
 
 def medians(values: Floats, group: Ints) -> Floats:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from ioncast.diagnosis.normal import Bools, Floats, Ints, Normals, Runs, medians
+from ioncast.diagnosis.normal import Bools, Floats, Ints, Normals, Runs, medians, numbers
 from ioncast.insights.facts.slow_osts import FEWEST_FILES, SlowOst, slow_osts
 from ioncast.warehouse.times_alone import LIKE_BYTES
 
@@ -133,8 +133,8 @@ def _units(runs: Runs, normals: Normals, places: pa.Table, run: Ints) -> _Units:
     server = places["server"].to_numpy()
     if not len(places) or places["file"].null_count == len(places):
         return _of_jobs(runs, run, server, -normals.log_ratio[run], np.ones(len(run), bool))
-    moved = places["moved_bytes"].cast(pa.float64()).to_numpy()
-    bandwidth = np.log(moved / np.maximum(places["seconds"].to_numpy(), _TINY))
+    moved = numbers(places, "moved_bytes")
+    bandwidth = np.log(moved / np.maximum(numbers(places, "seconds"), _TINY))
     # Small files beside large ones are slow anywhere.
     largest = np.zeros(len(runs))
     np.maximum.at(largest, run, moved)

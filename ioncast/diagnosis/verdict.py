@@ -36,6 +36,7 @@ _KINDS: dict[Cause, Verdict] = {
     "system": "system",
     "unknown": "unknown",
 }
+_OF_SLOWDOWN = 1 / 3
 NO_SAMPLES, NOT_BUSY = "no samples of servers", "servers not busy"
 _NO_TWINS = "too few normal runs with the same stripes"
 
@@ -175,11 +176,12 @@ class Judgement:
     def outcome_scatter(self, slowdown: float) -> float:
         """Compute how much evidence from servers widens this run's noise as an outcome.
 
-        It is a standard deviation of the logarithm, for `ObservedBandwidth.scatter`: the slowdown
-        by the servers. Without evidence it is 0. A verdict never removes an outcome.
+        It is a standard deviation of the logarithm, for `ObservedBandwidth.scatter`: a third of the
+        slowdown by the servers. More makes the error of the next run larger, because weather lasts
+        (docs/diagnosis.md). Without evidence it is 0. A verdict never removes an outcome.
         """
         share = sum(part.share for part in self.parts if part.cause == "system")
-        return share * abs(log(slowdown))
+        return _OF_SLOWDOWN * share * abs(log(slowdown))
 
 
 def judge(run: RunFacts) -> Judgement:

@@ -112,10 +112,10 @@ def harrington() -> Centre:
         planted: Planted = ""
         count, data, metadata = BEST_COUNT, 1.0, 1.0
         if number % 10 == 3:
-            # Their metadata share is 0.23 to 0.4, so that they are at least 3 times as slow.
-            planted, data, metadata = "busy servers", 3.0 + number / 40, 10.0 + number / 8
+            # Their metadata share is about 0.35.
+            planted, data, metadata = "busy servers", 2.5 + number / 40, 14.0 + number / 6
         if number == 53:
-            data, metadata = 36.0, 110.0
+            data, metadata = 30.0, 130.0
         if number in (5, 25, 45, 65):
             planted, count = "too few OSTs", FEW_COUNT
         if number in (9, 29, 49, 69):
@@ -135,8 +135,10 @@ def large(seed: int = 1, variants: int = 15, of_variant: int = 80) -> Centre:
         # Each variant has ten slow runs, at least four of each wrong stripe count if it has any.
         if place % 8 == 3:
             turn = place // 8
-            planted = ("too few OSTs", "too many OSTs")[turn % 2] if variant % 5 == 0 else (
-                causes[(turn + variant) % (len(causes) - 2) + 2]
+            planted = (
+                ("too few OSTs", "too many OSTs")[turn % 2]
+                if variant % 5 == 0
+                else (causes[(turn + variant) % (len(causes) - 2) + 2])
             )
         count, data, metadata = BEST_COUNT, 1.0, 1.0
         slow = float(random.uniform(2.6, 6))
