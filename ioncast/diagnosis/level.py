@@ -116,9 +116,9 @@ class WeatherOfSystems:
         """List the runs of other jobs within some days."""
         day, system = self._runs.day[place], self._system[place]
         of_system = self._order[self._first[system] : self._first[system + 1]]
-        ends = np.array((day - _DAYS, day + _DAYS))
-        first, end = np.searchsorted(self._runs.day[of_system], ends, side="left")
-        near = of_system[first:end]
+        days = self._runs.day[of_system]
+        first = np.searchsorted(days, day - _DAYS, side="left")
+        near = of_system[first : np.searchsorted(days, day + _DAYS, side="right")]
         others: Ints = near[self._runs.job[near] != self._runs.job[place]]
         return others
 

@@ -136,7 +136,7 @@ def test_a_slow_job_with_many_files_counts_once() -> None:
 
 
 def test_files_in_one_job_tell_a_slow_server_whatever_the_weather() -> None:
-    """Each of 20 jobs has a file on each OST; jobs differ by a factor of ten, OST 3 is 2 × slower."""
+    """Each of 20 jobs has a file on each OST; jobs differ by a factor of ten, and OST 3 by two."""
     random = np.random.default_rng(5)
     runs, places = [], []
     for number in range(20):

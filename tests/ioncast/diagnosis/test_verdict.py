@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
+from ioncast.diagnosis.diagnosing import History
 from ioncast.diagnosis.server_evidence import ServerEvidence
 from ioncast.diagnosis.stripes import Stripes
 from ioncast.diagnosis.traced_delays import TracedDelays, UsualDelays
@@ -18,6 +19,7 @@ from ioncast.diagnosis.verdict import (
     UsualBandwidth,
     judge,
 )
+from tests.ioncast.diagnosis.test_normal import rows
 
 MIB = 1 << 20
 # 1,000 MiB at 10 MiB/s take 100 s; the usual 50 MiB/s would take 20 s.
@@ -163,3 +165,17 @@ def test_unknown_times_have_no_class() -> None:
     assert IoTimes(1.0, 9.0, None, 0.0).slow_class == "neither"
     assert IoTimes(1.0, 3.0).metadata_share == 0.25
     assert IoTimes(0.0, 0.0).metadata_share is None
+
+
+@pytest.mark.parametrize(
+    ("mib_s", "p10", "expected"),
+    [(10.0, 15.0, True), (10.0, 9.0, False), (21.0, 30.0, False), (None, 0.0, False)],
+)
+def test_a_short_history_is_compared_with_the_prediction(
+    mib_s: float | None, p10: float, expected: bool
+) -> None:
+    history = History(rows([{"bandwidth_mib_s": mib_s}] * 3))
+    predicted = UsualBandwidth("prediction", 40.0, p10, 60.0)
+    found = history.diagnose("0" * 64, predicted=predicted)
+    assert found.facts.is_slow == expected
+    assert found.judgement.verdict == ("unknown" if expected or mib_s is None else "normal")
