@@ -23,11 +23,11 @@ from measuring import ROOT, Claim, machine, run_once
 
 sys.path.insert(0, str(ROOT))
 
-from ioncast.diagnosis.diagnosing import History  # noqa: E402
-from ioncast.warehouse.engine import asking  # noqa: E402
-from ioncast.warehouse.queries import query_of  # noqa: E402
-from ioncast.warehouse.schema import EXTRACTOR  # noqa: E402
-from tests.support.centre import VERDICTS, Centre, large  # noqa: E402
+from ioncast.diagnosis.diagnosing import History
+from ioncast.warehouse.engine import asking
+from ioncast.warehouse.queries import query_of
+from ioncast.warehouse.schema import EXTRACTOR
+from tests.support.centre import VERDICTS, Centre, large
 
 OF_VARIANT = 100
 OF_BUNDLE = 20_000
@@ -70,11 +70,12 @@ def make_store(store: Path, jobs: int) -> None:
         ]
         folder = store / f"bundle={made:064x}"
         folder.mkdir()
-        for name, table in Centre(moved).tables().items():
-            if "extractor" in table.column_names:
-                place = table.column_names.index("extractor")
-                extractor = pa.array([EXTRACTOR] * len(table), pa.int64())
-                table = table.set_column(place, "extractor", extractor)
+        tables = Centre(moved).tables()
+        jobs_table = tables["jobs"]
+        place = jobs_table.column_names.index("extractor")
+        extractor = pa.array([EXTRACTOR] * len(jobs_table), pa.int64())
+        tables["jobs"] = jobs_table.set_column(place, "extractor", extractor)
+        for name, table in tables.items():
             pq.write_table(table, folder / f"{name}.parquet")
         made += number
 

@@ -67,7 +67,7 @@ COMMANDS = {
     ),
     "diagnose": (
         "ioncast.diagnose_command:diagnose",
-        "Tell whether a run was slow, and by which cause; name slow servers.",
+        "Tell whether a run was slow, and by which cause: configuration, application or system.",
     ),
     "match": (
         "predictor.commands:match",

@@ -81,6 +81,7 @@ class WeatherOfSystems:
         is_known = np.isfinite(normals.log_mib_s) & np.isfinite(runs.day)
         known = np.flatnonzero(is_known)
         self._order = known[np.lexsort((runs.day[known], self._system[known]))]
+        self._days = runs.day[self._order]
         self._first = np.searchsorted(self._system[self._order], np.arange(len(numbers) + 1))
 
     def weather_at(self, place: int) -> Weather | None:
@@ -115,10 +116,11 @@ class WeatherOfSystems:
     def _near(self, place: int) -> Ints:
         """List the runs of other jobs within some days."""
         day, system = self._runs.day[place], self._system[place]
-        of_system = self._order[self._first[system] : self._first[system + 1]]
-        days = self._runs.day[of_system]
+        of_system = slice(self._first[system], self._first[system + 1])
+        days = self._days[of_system]
         first = np.searchsorted(days, day - _DAYS, side="left")
-        near = of_system[first : np.searchsorted(days, day + _DAYS, side="right")]
+        end = np.searchsorted(days, day + _DAYS, side="right")
+        near = self._order[of_system][first:end]
         others: Ints = near[self._runs.job[near] != self._runs.job[place]]
         return others
 

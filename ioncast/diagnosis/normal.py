@@ -8,6 +8,7 @@ Applications" (slowdown ratio); it has no formula of normal bandwidth, so the nu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class Normals:
     log_ratio: Floats
     band: Floats
 
-    @property
+    @cached_property
     def is_slow(self) -> Bools:
         """Whether each run is slow; false where nothing is known."""
         return is_slow(self.log_ratio, self.spread)

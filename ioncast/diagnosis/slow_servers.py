@@ -1,7 +1,7 @@
 """Slow servers: OSTs and I/O nodes on which files and jobs are slower than elsewhere.
 
-A job counts once on each server. Its bandwidth there is that of its files on the server beside its
-other files; if all of its files use the server, it is the job's bandwidth beside its usual one.
+A job counts once on each server. The bandwidths of its files on the server are compared with those
+of its other files; if all files use the server, the job is compared with its usual bandwidth.
 """
 
 from __future__ import annotations

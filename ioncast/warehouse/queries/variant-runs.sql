@@ -16,7 +16,7 @@ with chosen as (
         and (:log is null or log = :log)
         and (:job is null or job_id = :job)
 ), used as (
-    select files.* from files join chosen using (log)
+    select files.* from files join chosen on chosen.log = files.log
 ), times as (
     -- Opens of MPI-IO wait for each other, so their times say little about the file system.
     select log, sum(metadata_seconds) as metadata_seconds,
@@ -34,5 +34,6 @@ with chosen as (
 )
 select chosen.*, metadata_seconds, data_seconds, stripe_count, stripe_size, file_processes,
     file_bytes
-from chosen left join times using (log) left join largest using (log)
-order by log nulls last
+from chosen left join times on times.log = chosen.log
+    left join largest on largest.log = chosen.log
+order by chosen.log nulls last

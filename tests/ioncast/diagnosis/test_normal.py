@@ -122,7 +122,7 @@ def test_a_slow_run_takes_twice_the_usual_time(own: float, is_slow: bool) -> Non
 
 
 def test_runs_of_a_variant_that_scatters_are_not_slow() -> None:
-    """Half of the runs get 20 and half 200: the MAD of logarithms is 1.15, so three of it are 5.1."""
+    """Half of the runs get 20 and half 200: the deviation of logarithms is 1.7."""
     assert not normals_of(of_bandwidths(*[20.0] * 10, *[200.0] * 10, 5.0)).is_slow.any()
 
 
