@@ -12,9 +12,13 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ioncast.service.context import Service
 from ioncast.service.running.stopped_processes import StoppedChildren
+
+if TYPE_CHECKING:
+    # The keeper imports this module, and answers no request: it starts faster without Flask.
+    from ioncast.service.context import Service
 
 _LOG = logging.getLogger("ioncast.service")
 _PERIOD_S = 0.5
