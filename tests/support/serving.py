@@ -26,6 +26,9 @@ PATIENCE_S = 120.0
 PATIENT = {"IONCAST_PATIENCE_S": "60", "IONCAST_UPLOAD_S": "600"}
 # The service closes a connection on which no request arrives for so long.
 _HEAD_S = 5.0
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.5
+# Threads that ask without a pause would take the processors from the service that they ask.
+_BETWEEN_QUESTIONS_S = 0.03
 # Below the ports that the kernel gives to connections, so that no client takes one meanwhile.
 _PORTS = range(20_000, 32_000)
 _COMMAND = "import sys; sys.argv[0] = 'ioncast'; from ioncast.cli import main; main()"
@@ -190,12 +193,13 @@ class OverSocket(http.client.HTTPConnection):
 
 def wait_for(condition: Any, what: str, patience_s: float = PATIENCE_S) -> Any:
     """Wait until a condition holds; a condition that fails does not hold yet."""
-    give_up_at = time.monotonic() + patience_s
-    while time.monotonic() < give_up_at:
+    began = time.monotonic()
+    while (waited_s := time.monotonic() - began) < patience_s:
         with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError):
             if found := condition():
                 return found
-        time.sleep(0.05)
+        # A condition often asks a service or starts a program, which delays what it waits for.
+        time.sleep(min(max(_SHORTEST_PAUSE_S, waited_s / 10), _LONGEST_PAUSE_S))
     raise AssertionError(f"no {what} within {patience_s} s")
 
 
@@ -349,7 +353,7 @@ class Asking:
                     self.unprepared.append(told["why"])
             except (OSError, http.client.HTTPException, AssertionError) as error:
                 self.refused.append(repr(error))
-            time.sleep(0.005)
+            time.sleep(_BETWEEN_QUESTIONS_S)
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.services import PATH, use
-from tests.support.serving import free_port
+from tests.support.serving import free_port, wait_for
 
 # An admin would create users. The tests take users that every Debian has.
 REST_USER, DATABASE_USER = "daemon", "backup"
@@ -243,14 +242,12 @@ class Cluster:
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Wait until a condition holds, and return its value."""
-        give_up_at = time.monotonic() + _PATIENCE_S
-        while not (found := condition()):
-            if time.monotonic() > give_up_at:
-                files = self.folder.glob("*.out")
-                logs = "\n".join(each.read_text(errors="replace")[-1500:] for each in files)
-                raise TimeoutError(f"Slurm: no {what}\n{logs}")
-            time.sleep(0.05)
-        return found
+        try:
+            return wait_for(condition, what, _PATIENCE_S)
+        except AssertionError as error:
+            files = self.folder.glob("*.out")
+            logs = "\n".join(each.read_text(errors="replace")[-1500:] for each in files)
+            raise TimeoutError(f"Slurm: {error}\n{logs}") from error
 
     def end(self) -> None:
         """End all jobs, and then all daemons in the reverse order of their start.
