@@ -35,6 +35,7 @@ from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server
 from tests.support.posting import PATIENCE_S, Posting, stored, trace
 from tests.support.serving import (
+    PATIENT,
     Answer,
     Asking,
     Served,
@@ -101,7 +102,9 @@ class Site:
 
 
 def start_on(location: str, folder: Path, port: int | None = None) -> Served:
-    environment = {"IONCAST_PATIENCE_S": "1", "IONCAST_REQUESTS_PER_MINUTE": "1000000"}
+    # On a busy machine the process that reads uploads takes minutes to start, with its low priority.
+    environment = {"IONCAST_PATIENCE_S": "1", "IONCAST_UPLOAD_S": PATIENT["IONCAST_UPLOAD_S"]}
+    environment["IONCAST_REQUESTS_PER_MINUTE"] = "1000000"
     return start(folder, "--db", location, port=port, environment=environment, under=AS_A_USER)
 
 
