@@ -1,7 +1,8 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
+CORES := $(shell nproc)
 # More workers than cores: tests wait for daemons, databases and browsers more than they compute.
-WORKERS ?= $(shell expr $$(nproc) + 1)
+WORKERS ?= $(shell expr $(CORES) + 1)
 
 # CI sets .ci/rerun.py, which runs failed tests once more.
 PYTEST ?= -m pytest
@@ -10,18 +11,23 @@ PYTEST ?= -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 # Numerical libraries start no threads, because the workers already use all cores. All tests of a file
 # run in one worker, so that the services of a file start only once.
-TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
-QUICKLY := -m "not service and not slow"
+TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python $(PYTEST) --dist loadfile --no-loadscope-reorder --durations 15
+# Tests without services wait for nothing.
+QUICKLY := -n $(CORES) -m "not service and not slow"
 
-.PHONY: demo test quick coverage nightly matrix lint tables clean
+.PHONY: demo test all-tests services quick coverage nightly matrix lint tables clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m experiments.demo
 
-# All tests, with real services, which it installs.
-test: lint
+# All tests, with real services, which it installs. With `-j2` the linters, which use one core, run meanwhile.
+test: lint all-tests
+
+all-tests: services $(VENV)/installed-for-tests
+	$(TEST) -n $(WORKERS)
+
+services: $(VENV)/bin/python
 	.ci/install-services
-	$(TEST)
 
 # The tests that need no service and little time.
 quick: $(VENV)/installed-for-tests
@@ -33,12 +39,14 @@ coverage: $(VENV)/installed-for-tests
 	IONCAST_TEST_EXAMPLES=0.05 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
 # `make test` with every example of the tests that make up their input. Each day random submissions are others;
-# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it.
+# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it, and the quick tests
+# with every Python.
 nightly:
 	IONCAST_TEST_EXAMPLES=1 IONCAST_TEST_SEED=$${IONCAST_TEST_SEED:-$$(date +%Y%m%d)} $(MAKE) test
 	.ci/newer-slurm -n $(WORKERS) --dist loadfile
+	.ci/matrix all
 
-# `make quick` with the oldest libraries that setup.cfg allows, and with other Pythons.
+# `make quick` with the oldest libraries that setup.cfg allows, and with the newest Python.
 matrix:
 	.ci/matrix
 
