@@ -24,7 +24,11 @@ LOG = LOGS / "multiphase-ionodes4.darshan"
 # Its advice saves time, costs time, or is not known.
 PERIODIC = LOGS / "periodic-ionodes0.darshan"
 WIDE, NARROW = (1280, 900), (390, 844)
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+# Colours do not depend on the width.
+SCHEMES: dict[tuple[int, int], tuple[Literal["light", "dark"], ...]] = {
+    WIDE: ("light", "dark"),
+    NARROW: ("dark",),
+}
 PAGES = {
     "overview": "/",
     "applications": "/applications",
@@ -130,21 +134,26 @@ def show_in(page: Page, scheme: Literal["light", "dark"]) -> None:
     page.evaluate("() => new Promise(requestAnimationFrame)")
 
 
+def assert_it_fits_and_can_be_used(page: Page, size: tuple[int, int], screenshot: Path) -> None:
+    """Show a page in the colour schemes of a width, and make a picture of each."""
+    first, *_ = SCHEMES[size]
+    for scheme in SCHEMES[size]:
+        show_in(page, scheme)
+        path = screenshot.with_name(f"{screenshot.name}-{size[0]}-{scheme}.png")
+        page.screenshot(path=path, full_page=True)
+        assert overflow(page) == 0
+        # Only the colours differ from the page in the first scheme.
+        rules = [] if scheme == first else ["color-contrast"]
+        assert violations(page, *rules) == "", scheme
+
+
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_and_can_be_used_by_everybody(
     window: Open, screenshots: Path, name: str, size: tuple[int, int]
 ) -> None:
-    """Open each page once, because that takes seconds, and show it in both colour schemes."""
-    schemes = SCHEMES if size == WIDE else SCHEMES[::-1]
-    page = window(size, schemes[0]).open(PAGES[name])
-    for scheme in schemes:
-        show_in(page, scheme)
-        page.screenshot(path=screenshots / f"{name}-{size[0]}-{scheme}.png", full_page=True)
-        assert overflow(page) == 0
-        # Only the colours differ from the page in the first scheme.
-        rules = [] if scheme == schemes[0] else ["color-contrast"]
-        assert violations(page, *rules) == "", scheme
+    page = window(size).open(PAGES[name])
+    assert_it_fits_and_can_be_used(page, size, screenshots / name)
     if name in UNFOLDED:
         for summary in page.locator("summary:visible").all():
             summary.click()
@@ -292,12 +301,7 @@ def test_a_log_that_is_dropped_shows_causes_phases_curve_and_decision(
         captions = page.locator("figcaption:visible").all()
         found = [each.inner_text().partition("\n")[0] for each in captions]
         assert found[-len(titles) :] == titles
-        for scheme in SCHEMES:
-            show_in(page, scheme)
-            name = f"predicted-{tab.lower()}-{size[0]}-{scheme}.png"
-            page.screenshot(path=screenshots / name, full_page=True)
-            assert overflow(page) == 0
-            assert violations(page) == "", (tab, scheme)
+        assert_it_fits_and_can_be_used(page, size, screenshots / f"predicted-{tab.lower()}")
     assert page.locator("figure[aria-labelledby=phases-title] rect > title").count() == 4
 
 
@@ -350,11 +354,7 @@ def test_a_result_is_kept_by_keyboard_opens_in_another_browser_and_is_deleted(
     another = window(size)
     reader = another.open(page.url.removeprefix(another.address))
     expect(reader.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
-    for scheme in SCHEMES:
-        show_in(reader, scheme)
-        reader.screenshot(path=screenshots / f"kept-{size[0]}-{scheme}.png", full_page=True)
-        assert overflow(reader) == 0
-        assert violations(reader) == ""
+    assert_it_fits_and_can_be_used(reader, size, screenshots / "kept")
     reader.get_by_role("button", name="Delete this result").focus()
     reader.keyboard.press("Enter")
     expect(reader.get_by_role("heading", level=1, name="The result is deleted")).to_be_visible()
@@ -628,7 +628,7 @@ def test_a_search_finds_an_application_and_its_page_leads_to_a_benchmark(window:
     expect(page.get_by_role("heading", level=2, name="Command")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", SCHEMES[WIDE])
 def test_a_missing_page_is_an_error_page(window: Open, screenshots: Path, scheme: str) -> None:
     page = window(NARROW, scheme).open("/nothing")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not Found")
