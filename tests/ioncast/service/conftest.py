@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from jinja2 import BytecodeCache, FileSystemBytecodeCache
 from sqlalchemy import Engine, make_url
 
 from benchdb.store.database import opened_database, transaction
@@ -77,9 +78,18 @@ def fork_server() -> Iterator[Children]:
     keeping.close()
 
 
+@pytest.fixture(scope="session")
+def compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> BytecodeCache:
+    """The templates of all applications, because to compile them takes longer than most tests."""
+    return FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
+
+
 @pytest.fixture
-def app(settings: Settings, fork_server: Children) -> Iterator[Flask]:
+def app(
+    settings: Settings, fork_server: Children, compiled_templates: BytecodeCache
+) -> Iterator[Flask]:
     made = create_app(settings)
+    made.jinja_env.bytecode_cache = compiled_templates
     service: Service = made.extensions["ioncast"]
     with lent(fork_server, service.children):
         yield made
