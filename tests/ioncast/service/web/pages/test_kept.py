@@ -137,7 +137,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.both_databases
 @pytest.mark.usefixtures("filled")
 class TestAKeptResult:
     def test_is_stored_only_by_the_button(
