@@ -108,6 +108,7 @@ def test_impossible_bandwidths_do_not_count(bandwidth: float) -> None:
     assert pairs([*planted(2.0), ("a", 0, bandwidth, 3)]) == pairs(planted(2.0))
 
 
+@pytest.mark.slow
 def test_a_sure_pair_is_found_among_a_thousand() -> None:
     runs = [
         (f"p{number}", hour, 1000.0 + hour % 7, 3)

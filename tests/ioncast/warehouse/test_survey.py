@@ -232,6 +232,7 @@ def test_months_select_jobs(planted: Path) -> None:
     assert found["users_by_io"] == []
 
 
+@pytest.mark.slow
 def test_columns_in_memory_give_the_same_answers_and_columns_that_need_too_much_stay_on_the_disk(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
