@@ -44,7 +44,6 @@ def test_flaky(number): assert is_second(f"{{__name__}}{{number}}")
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
     ("files", "code", "last_line", "flaky"),
     [
@@ -57,37 +56,36 @@ def test_flaky(number): assert is_second(f"{{__name__}}{{number}}")
     ids=["passes", "flaky", "fails", "service", "too many"],
 )
 def test_only_failures_that_come_again_count(
-    tmp_path: Path, workers: int, files: list[str], code: int, last_line: str, flaky: list[str]
+    tmp_path: Path, files: list[str], code: int, last_line: str, flaky: list[str]
 ) -> None:
-    done = run(tmp_path, files, workers)
+    done = run(tmp_path, files)
     assert done.returncode == code, done.stdout
     assert last_line in done.stdout.splitlines()[-1]
     _, _, named = done.stdout.partition("FLAKY: ")
     assert [line for line in named.splitlines() if "::" in line and "FAILED" not in line] == flaky
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_file_that_once_cannot_be_collected_counts(tmp_path: Path, workers: int) -> None:
-    done = run(tmp_path, [PASSES, CANNOT_BE_COLLECTED], workers)
+def test_a_file_that_once_cannot_be_collected_counts(tmp_path: Path) -> None:
+    done = run(tmp_path, [PASSES, CANNOT_BE_COLLECTED])
     assert (done.returncode != 0, "once more" in done.stdout) == (True, False)
 
 
 def test_a_lost_worker_counts(tmp_path: Path) -> None:
-    done = run(tmp_path, [LOST_WORKER], workers=2)
+    done = run(tmp_path, [LOST_WORKER])
     assert (done.returncode, "once more" in done.stdout) == (1, False)
 
 
 def test_a_later_run_names_the_flaky_tests_of_earlier_ones(tmp_path: Path) -> None:
-    run(tmp_path, [FLAKY_TEST], workers=0)
-    done = run(tmp_path, [PASSES], workers=0)
+    run(tmp_path, [FLAKY_TEST])
+    done = run(tmp_path, [PASSES])
     assert "test_0.py::test_flaky" in done.stdout.partition("FLAKY: ")[2]
 
 
-def run(folder: Path, files: list[str], workers: int) -> subprocess.CompletedProcess[str]:
-    """Run a project of these files."""
+def run(folder: Path, files: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a project of these files in a worker."""
     for number, text in enumerate(files):
         (folder / f"test_{number}.py").write_text(text)
-    options = ["-n", str(workers), "--dist", "loadfile", "-c", "/dev/null", f"--rootdir={folder}"]
+    options = ["-n", "1", "--dist", "loadfile", "-c", "/dev/null", f"--rootdir={folder}"]
     # The other plugins take seconds to load.
     alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
