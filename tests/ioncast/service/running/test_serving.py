@@ -102,7 +102,7 @@ class Site:
 
 
 def start_on(location: str, folder: Path, port: int | None = None) -> Served:
-    # On a busy machine the process that reads uploads takes minutes to start, with its low priority.
+    # With its low priority the process that reads uploads may take minutes to start.
     environment = {"IONCAST_PATIENCE_S": "1", "IONCAST_UPLOAD_S": PATIENT["IONCAST_UPLOAD_S"]}
     environment["IONCAST_REQUESTS_PER_MINUTE"] = "1000000"
     return start(folder, "--db", location, port=port, environment=environment, under=AS_A_USER)
