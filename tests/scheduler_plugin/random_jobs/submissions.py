@@ -133,6 +133,11 @@ class Submission:
         return any(option.startswith(_IMMEDIATE) for part in self.parts for option in part)
 
     @property
+    def is_het(self) -> bool:
+        """Whether it has several components."""
+        return len(self.parts) > 1 or b"#SBATCH hetjob" in self.script
+
+    @property
     def waits_for_its_user(self) -> bool:
         """Whether the user holds it, or chose the time of its start."""
         return any(option.startswith(_HOLDS) for part in self.parts for option in part)

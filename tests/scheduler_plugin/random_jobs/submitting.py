@@ -135,6 +135,10 @@ class Jobs:
         is_held = any(reason in state for state in states for reason in _HOLDS)
         return "held" if is_held else "to do"
 
+    def lacks_nodes(self, job_id: int) -> bool:
+        """Tell whether a job waits for nodes, not for licences, a time or another job."""
+        return "PENDING Resources" in self.states[job_id]
+
 
 def _last_lines(said: bytes) -> str:
     return said[-500:].decode(errors="backslashreplace")

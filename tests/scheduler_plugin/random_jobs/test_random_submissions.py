@@ -108,7 +108,7 @@ class Pair:
                 return
             assert time.monotonic() < give_up_at, self._describe(unlike, now)
             if now == before:
-                self._cancel_stuck(now[0])
+                self._cancel_stuck(*now)
             before = now
             time.sleep(1)
 
@@ -125,13 +125,20 @@ class Pair:
                 found.add(number)
         return found
 
-    def _cancel_stuck(self, plain: Jobs) -> None:
-        """Cancel het jobs that plain Slurm cannot start: it keeps nodes idle for them."""
+    def _cancel_stuck(self, plain: Jobs, with_ioncast: Jobs) -> None:
+        """Cancel the first het job that Slurm cannot start: it keeps nodes idle for it.
+
+        Of several het jobs each may wait for nodes that Slurm keeps for another one, which depends
+        on the moments at which they came.
+        """
         for number, job_id in self.plain.ids.items():
-            if plain.fate(job_id) == "to do" and len(made_up(number).parts) > 1:
-                for each in (self.plain, self.with_ioncast):
-                    if number in each.ids:
-                        each.cluster.run("scancel", str(each.ids[number]))
+            other = self.with_ioncast.ids.get(number)
+            waits = plain.fate(job_id) == "to do" or (other and with_ioncast.lacks_nodes(other))
+            if waits and made_up(number).is_het:
+                for client in (self.plain, self.with_ioncast):
+                    if number in client.ids:
+                        client.cluster.run("scancel", str(client.ids[number]))
+                return
 
     def _describe(self, numbers: set[int], jobs: list[Jobs]) -> str:
         clients = zip((self.plain, self.with_ioncast), jobs, strict=True)
