@@ -6,6 +6,7 @@ token of the service with the role scheduler.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +61,7 @@ while [ -e {lasting} ]; do sleep 0.1; done
 """
 # In the first run of a job, and after it was put back into the queue.
 _LOG_OF_RUN = "${SLURM_RESTART_COUNT:-0}.darshan"
+_numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +70,43 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield found
 
 
-class Site:
-    """A service, a cluster, and the settings of a watch for both."""
+class Home:
+    """The folder of a service, with the watch's token."""
 
-    def __init__(self, slurm: Cluster, folder: Path) -> None:
-        self.slurm = slurm
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.database = str(folder / "ioncast.sqlite")
         with opened_database(self.database) as opened, transaction(opened, write=True) as inside:
-            token = add_token(inside, "watch", "scheduler")
-        give_secret(folder / "token", token, WATCH_USER)
+            self.token = add_token(inside, "watch", "scheduler")
+        open_to_all(folder)
+
+    def served(self) -> AbstractContextManager[Served]:
+        # One worker: of two, one could know the token later than the other.
+        limit = {"IONCAST_REQUESTS_PER_MINUTE": "100000"}
+        told = ("--db", self.database, "--workers", "1")
+        return running(self.folder, *told, environment=limit)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home(tmp_path_factory.mktemp("service"))
+
+
+@pytest.fixture(scope="module")
+def served(home: Home) -> Iterator[Served]:
+    """The service of the tests that do not stop it; each test has its own system."""
+    with home.served() as service:
+        yield service
+
+
+class Site:
+    """A cluster, a system of a service, and the settings of a watch for both."""
+
+    def __init__(self, slurm: Cluster, folder: Path, home: Home) -> None:
+        self.slurm = slurm
+        self.folder = folder
+        self.system = f"system{next(_numbers)}"
+        give_secret(folder / "token", home.token, WATCH_USER)
         give_secret(folder / "jwt", slurm.token(WATCH_USER), WATCH_USER)
         open_to_all(folder)
         (folder / "logs").mkdir()
@@ -85,14 +115,14 @@ class Site:
         self.config = folder / "slurm.toml"
         self.config.write_text(
             f"""
-            system = "testbed"
+            system = "{self.system}"
             [slurmrestd]
             address = "unix:{slurm.rest}"
             user = "{WATCH_USER}"
             token_file = "{folder}/jwt"
             timeout_s = 60
             [service]
-            address = "unix:{folder}/ioncast.sock"
+            address = "unix:{home.folder}/ioncast.sock"
             token_file = "{folder}/token"
             [darshan]
             folder = "{folder}/logs"
@@ -128,10 +158,6 @@ class Site:
             self.watch("--once", *options), capture_output=True, text=True, check=False
         )
 
-    def served(self) -> AbstractContextManager[Served]:
-        # One worker: of two, one could know the token later than the other.
-        return running(self.folder, "--db", self.database, "--workers", "1")
-
     def logs_by_run(self, *names: str) -> Path:
         """A folder with the log of each run of a job; no two runs write the same log."""
         folder = self.folder / "by-run"
@@ -166,13 +192,21 @@ class Site:
 
 
 @pytest.fixture
-def site(slurm: Cluster, tmp_path: Path) -> Site:
-    return Site(slurm, tmp_path)
+def site(slurm: Cluster, tmp_path: Path, home: Home, served: Served) -> Site:
+    return Site(slurm, tmp_path, home)
 
 
-def _outcomes_of(served: Served, job: int) -> list[tuple[str, int, str | None]]:
+@pytest.fixture
+def own_home(tmp_path: Path) -> Home:
+    """The folder of a service that a test starts itself."""
+    folder = tmp_path / "service"
+    folder.mkdir()
+    return Home(folder)
+
+
+def _outcomes_of(site: Site, served: Served, job: int) -> list[tuple[str, int, str | None]]:
     """Start, number of I/O nodes and decision of each outcome of a job id."""
-    items = served.ask("/v1/outcomes").json["items"]
+    items = served.ask(f"/v1/outcomes?system={site.system}").json["items"]
     return sorted(
         (item["started"], item["io_nodes"], item["decision_id"])
         for item in items
@@ -180,45 +214,45 @@ def _outcomes_of(served: Served, job: int) -> list[tuple[str, int, str | None]]:
     )
 
 
-def _outcomes(served: Served) -> dict[str, int]:
-    items = served.ask("/v1/outcomes").json["items"]
+def _outcomes(site: Site, served: Served) -> dict[str, int]:
+    items = served.ask(f"/v1/outcomes?system={site.system}").json["items"]
     found = {item["job_id"]: item["io_nodes"] for item in items}
     assert len(found) == len(items)
     return found
 
 
-def _runs_of(served: Served, job: int) -> list[int]:
+def _all_runs(site: Site, served: Served) -> list[dict[str, Any]]:
+    applications = served.ask(f"/v1/applications?system={site.system}").json["items"]
+    paths = [f"/v1/applications/{each['id']}/runs" for each in applications]
+    return [run for path in paths for run in served.ask(path).json["items"]]
+
+
+def _runs_of(site: Site, served: Served, job: int) -> list[int]:
     """The ids of the stored runs of a job id."""
-    found = []
-    for application in served.ask("/v1/applications").json["items"]:
-        runs = served.ask(f"/v1/applications/{application['id']}/runs").json["items"]
-        found += [run["id"] for run in runs if run["job_id"] == str(job)]
-    return found
+    return [run["id"] for run in _all_runs(site, served) if run["job_id"] == str(job)]
 
 
-def _runs(served: Served) -> dict[str, int | None]:
-    found = {}
-    for application in served.ask("/v1/applications").json["items"]:
-        for run in served.ask(f"/v1/applications/{application['id']}/runs").json["items"]:
-            assert run["job_id"] not in found
-            found[run["job_id"]] = run["io_nodes"]
+def _runs(site: Site, served: Served) -> dict[str, int | None]:
+    runs = _all_runs(site, served)
+    found = {run["job_id"]: run["io_nodes"] for run in runs}
+    assert len(found) == len(runs)
     return found
 
 
 @pytest.mark.promise("watch-killed")
 def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
-    site: Site,
+    slurm: Cluster, tmp_path: Path, own_home: Home
 ) -> None:
-    slurm = site.slurm
+    site = Site(slurm, tmp_path, own_home)
     log = (site.folder / "watch.log").open("ab")
-    with log, site.served() as served, killed_at_the_end(site.watch(), stderr=log) as first:
+    with log, own_home.served() as served, killed_at_the_end(site.watch(), stderr=log) as first:
         direct = site.submit("periodic-ionodes0.darshan", "--hold")
         slurm.run("scontrol", "update", f"JobId={direct}", f"AdminComment=ioncast:{_DECISION}")
         slurm.run("scontrol", "release", str(direct))
         unknown = site.submit("multiphase-ionodes0.darshan")
-        wait_for(lambda: len(_runs(served)) == 2, "two runs")
-        assert _runs(served) == {str(direct): 0, str(unknown): None}
-        assert _outcomes(served) == {str(direct): 0}
+        wait_for(lambda: len(_runs(site, served)) == 2, "two runs")
+        assert _runs(site, served) == {str(direct): 0, str(unknown): None}
+        assert _outcomes(site, served) == {str(direct): 0}
         [outcome] = served.ask("/v1/outcomes").json["items"]
         assert outcome["decision_id"] == _DECISION
 
@@ -230,13 +264,13 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
         logs = site.folder / "logs"
         wait_for(lambda: list(logs.rglob(f"*_id{meanwhile}-*_1.darshan")), "log")
         slurm.start("slurmctld")
-        wait_for(lambda: str(meanwhile) in _outcomes(served), "outcome")
-        assert _outcomes(served)[str(meanwhile)] == 4
+        wait_for(lambda: str(meanwhile) in _outcomes(site, served), "outcome")
+        assert _outcomes(site, served)[str(meanwhile)] == 4
 
         array = site.submit("multiphase-ionodes4.darshan", "--array=7", "-Lionode:2")
         task = slurm.job(array)["JobId"]
-        wait_for(lambda: task in _outcomes(served), "outcome")
-        assert _outcomes(served)[task] == 2
+        wait_for(lambda: task in _outcomes(site, served), "outcome")
+        assert _outcomes(site, served)[task] == 2
 
         first.kill()
         first.wait()
@@ -245,11 +279,11 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
     log = (site.folder / "watch.log").open("ab")
     with log, killed_at_the_end(site.watch(), stderr=log) as second:
         wait_for(lambda: "sending logs fails" in (site.folder / "watch.log").read_text(), "line")
-        with site.served() as served:
+        with own_home.served() as served:
             # The watch asks a service that does not answer once a minute.
-            wait_for(lambda: _outcomes(served).get(str(while_away)) == 1, "outcome", 300)
-            assert len(_runs(served)) == 5
-            assert len(_outcomes(served)) == 4
+            wait_for(lambda: _outcomes(site, served).get(str(while_away)) == 1, "outcome", 300)
+            assert len(_runs(site, served)) == 5
+            assert len(_outcomes(site, served)) == 4
             second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0
     lines = (site.folder / "watch.log").read_text().splitlines()
@@ -260,60 +294,62 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
 
 
 def test_the_logs_of_a_jobs_processes_are_one_run_and_those_of_its_steps_several(
-    site: Site,
+    site: Site, served: Served
 ) -> None:
-    with site.served() as served:
-        forked = site.submit("fork-workers-*.darshan", "-Lionode:2", logs=_ONE_JOB)
-        both = site.submit("*-workers-*.darshan", "-Lionode:1", logs=_ONE_JOB)
-        for job in (forked, both):
-            site.slurm.wait_for(job, "COMPLETED")
-        done = site.once()
-        assert done.returncode == 0, done.stderr
-        [application] = served.ask("/v1/applications").json["items"]
-        runs = served.ask(f"/v1/applications/{application['id']}/runs").json["items"]
-        # The logs of both jobs are the same files, and the service knows them.
-        assert [(run["job_id"], run["tasks"], run["io_nodes"]) for run in runs[1:]] == [
-            (str(forked), 1, 2)
-        ]
-        assert sum(phase["bytes"] for phase in runs[1]["phases"]) == 3_001_002
-        assert runs[0]["job_id"] == str(both)
-        assert _outcomes(served) == {str(forked): 2, str(both): 1}
+    forked = site.submit("fork-workers-*.darshan", "-Lionode:2", logs=_ONE_JOB)
+    both = site.submit("*-workers-*.darshan", "-Lionode:1", logs=_ONE_JOB)
+    for job in (forked, both):
+        site.slurm.wait_for(job, "COMPLETED")
+    done = site.once()
+    assert done.returncode == 0, done.stderr
+    [application] = served.ask(f"/v1/applications?system={site.system}").json["items"]
+    runs = served.ask(f"/v1/applications/{application['id']}/runs").json["items"]
+    # The logs of both jobs are the same files, and the service knows them.
+    assert [(run["job_id"], run["tasks"], run["io_nodes"]) for run in runs[1:]] == [
+        (str(forked), 1, 2)
+    ]
+    assert sum(phase["bytes"] for phase in runs[1]["phases"]) == 3_001_002
+    assert runs[0]["job_id"] == str(both)
+    assert _outcomes(site, served) == {str(forked): 2, str(both): 1}
 
 
-def test_a_running_job_that_is_put_back_into_the_queue_has_two_outcomes(site: Site) -> None:
+def test_a_running_job_that_is_put_back_into_the_queue_has_two_outcomes(
+    site: Site, served: Served
+) -> None:
     """The watch is killed while the first run is running, and starts after the second one."""
     stay = site.folder / "stay"
     stay.touch()
     logs = site.logs_by_run("hacc-io-ionodes4", "periodic-ionodes4")
-    with site.served() as served:
-        with killed_at_the_end(site.watch(), stderr=subprocess.DEVNULL) as first:
-            job = site.submit(_LOG_OF_RUN, "-Lionode:4", "--requeue", logs=logs, lasting=stay)
-            mark = f"AdminComment=ioncast:{_DECISION}"
-            site.slurm.run("scontrol", "update", f"JobId={job}", mark)
-            site.wait_for_logs(job, 1)
-            wait_for(lambda: site.is_followed(job), "run in the state")
-            first.kill()
-        starts = [site.start_of(job)]
-        site.put_back(job)
-        site.wait_for_logs(job, 2)
-        starts.append(site.start_of(job))
-        stay.unlink()
-        site.slurm.wait_for(job, "COMPLETED")
-        assert not _outcomes_of(served, job)
-        done = site.once()
-        assert done.returncode == 0, done.stderr
-        # The job keeps its administrator's comment.
-        assert _outcomes_of(served, job) == [(start, 4, _DECISION) for start in starts]
-        again = site.once()
-        assert "0 traces and 0 outcomes sent, 0 rejected, 0 waiting" in again.stderr
-        assert len(_outcomes_of(served, job)) == 2
+    with killed_at_the_end(site.watch(), stderr=subprocess.DEVNULL) as first:
+        job = site.submit(_LOG_OF_RUN, "-Lionode:4", "--requeue", logs=logs, lasting=stay)
+        mark = f"AdminComment=ioncast:{_DECISION}"
+        site.slurm.run("scontrol", "update", f"JobId={job}", mark)
+        site.wait_for_logs(job, 1)
+        wait_for(lambda: site.is_followed(job), "run in the state")
+        first.kill()
+    starts = [site.start_of(job)]
+    site.put_back(job)
+    site.wait_for_logs(job, 2)
+    starts.append(site.start_of(job))
+    stay.unlink()
+    site.slurm.wait_for(job, "COMPLETED")
+    assert not _outcomes_of(site, served, job)
+    done = site.once()
+    assert done.returncode == 0, done.stderr
+    # The job keeps its administrator's comment.
+    assert _outcomes_of(site, served, job) == [(start, 4, _DECISION) for start in starts]
+    again = site.once()
+    assert "0 traces and 0 outcomes sent, 0 rejected, 0 waiting" in again.stderr
+    assert len(_outcomes_of(site, served, job)) == 2
 
 
-def test_a_finished_job_that_is_put_back_into_the_queue_has_two_outcomes(site: Site) -> None:
+def test_a_finished_job_that_is_put_back_into_the_queue_has_two_outcomes(
+    site: Site, served: Served
+) -> None:
     """The watch follows both runs, and is killed between them."""
     logs = site.logs_by_run("hacc-io-ionodes4", "periodic-ionodes4")
     log = (site.folder / "watch.log").open("ab")
-    with log, site.served() as served:
+    with log:
 
         def outcomes_told() -> int:
             # The service knows an outcome before the watch tells it, which the end could prevent.
@@ -330,116 +366,114 @@ def test_a_finished_job_that_is_put_back_into_the_queue_has_two_outcomes(site: S
             wait_for(lambda: outcomes_told() == 2, "outcome of the second run")
             starts.append(site.start_of(job))
             second.terminate()
-        assert [start for start, *_ in _outcomes_of(served, job)] == starts
-        assert len(_runs_of(served, job)) == 2
+        assert [start for start, *_ in _outcomes_of(site, served, job)] == starts
+        assert len(_runs_of(site, served, job)) == 2
         assert "rejected (" not in (site.folder / "watch.log").read_text()
 
 
 @pytest.mark.promise("watch-away")
-def test_both_runs_of_a_job_are_known_from_slurmdbd_if_no_watch_ran(tmp_path: Path) -> None:
+def test_both_runs_of_a_job_are_known_from_slurmdbd_if_no_watch_ran(
+    tmp_path: Path, home: Home, served: Served
+) -> None:
     with cluster(tmp_path / "slurm", nodes=1, rest=True, accounting=True) as slurm:
-        site = Site(slurm, tmp_path)
+        site = Site(slurm, tmp_path, home)
         logs = site.logs_by_run("hacc-io-ionodes4", "periodic-ionodes4")
-        with site.served() as served:
-            assert site.once().returncode == 0
-            job = site.submit(_LOG_OF_RUN, "-Lionode:2", "--requeue", logs=logs)
-            slurm.wait_for(job, "COMPLETED")
-            starts = [site.start_of(job)]
-            site.put_back(job)
-            slurm.wait_for(job, "COMPLETED")
-            starts.append(site.start_of(job))
-            site.wait_for_logs(job, 2)
-            done = site.once()
-            assert done.returncode == 0, done.stderr
-            found = _outcomes_of(served, job)
-            assert [(start, count) for start, count, _ in found] == [(each, 2) for each in starts]
+        assert site.once().returncode == 0
+        job = site.submit(_LOG_OF_RUN, "-Lionode:2", "--requeue", logs=logs)
+        slurm.wait_for(job, "COMPLETED")
+        starts = [site.start_of(job)]
+        site.put_back(job)
+        slurm.wait_for(job, "COMPLETED")
+        starts.append(site.start_of(job))
+        site.wait_for_logs(job, 2)
+        done = site.once()
+        assert done.returncode == 0, done.stderr
+        found = _outcomes_of(site, served, job)
+        assert [(start, count) for start, count, _ in found] == [(each, 2) for each in starts]
 
 
 def test_a_job_id_that_comes_again_after_slurm_lost_its_state_is_another_job(
-    tmp_path: Path,
+    tmp_path: Path, home: Home, served: Served
 ) -> None:
     with cluster(tmp_path / "slurm", nodes=1, rest=True) as slurm:
-        site = Site(slurm, tmp_path)
-        with site.served() as served:
-            first = site.submit("hacc-io-ionodes4.darshan", "-Lionode:4")
-            slurm.wait_for(first, "COMPLETED")
-            starts = [site.start_of(first)]
+        site = Site(slurm, tmp_path, home)
+        first = site.submit("hacc-io-ionodes4.darshan", "-Lionode:4")
+        slurm.wait_for(first, "COMPLETED")
+        starts = [site.start_of(first)]
+        assert site.once().returncode == 0
+        slurm.stop("slurmctld")
+        state = slurm.folder / "state"
+        shutil.rmtree(state)
+        state.mkdir()
+        shutil.chown(state, "slurm")
+        slurm.start("slurmctld")
+        slurm.wait(lambda: "idle" in slurm.run("sinfo", "-ho%t").stdout, "idle node")
+        second = site.submit("periodic-ionodes4.darshan", "-Lionode:1")
+        slurm.wait_for(second, "COMPLETED")
+        assert second == first
+        starts.append(site.start_of(second))
+        for _ in range(2):
             assert site.once().returncode == 0
-            slurm.stop("slurmctld")
-            state = slurm.folder / "state"
-            shutil.rmtree(state)
-            state.mkdir()
-            shutil.chown(state, "slurm")
-            slurm.start("slurmctld")
-            slurm.wait(lambda: "idle" in slurm.run("sinfo", "-ho%t").stdout, "idle node")
-            second = site.submit("periodic-ionodes4.darshan", "-Lionode:1")
-            slurm.wait_for(second, "COMPLETED")
-            assert second == first
-            starts.append(site.start_of(second))
-            for _ in range(2):
-                assert site.once().returncode == 0
-            found = _outcomes_of(served, first)
-            assert [(start, count) for start, count, _ in found] == [(starts[0], 4), (starts[1], 1)]
+        found = _outcomes_of(site, served, first)
+        assert [(start, count) for start, count, _ in found] == [(starts[0], 4), (starts[1], 1)]
 
 
-def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> None:
-    with site.served() as served:
-        job = site.submit("hacc-io-ionodes4-dxt.darshan", "-Lionode:3", "--job-name=a\x1b[2J\nb")
-        site.slurm.wait_for(job, "COMPLETED")
-        tried = site.once("--dry-run")
-        assert tried.returncode == 0, tried.stderr
-        assert f"would send outcome root_app_id{job}-" in tried.stdout
-        assert f"job_id={job} user=root name='a\\x1b[2J\\nb' nodes=1 io_nodes=3" in tried.stdout
-        assert f"ioncast: job {job} of root: 1 outcome would be sent, 3 I/O nodes" in tried.stderr
-        assert "0 traces and 1 outcome would be sent, 0 rejected, 0 waiting" in tried.stderr
-        assert " sent" not in tried.stderr.replace("would be sent", "")
-        assert not _runs(served)
-        done = site.once()
-        assert done.returncode == 0
-        assert "0 traces and 1 outcome sent, 0 rejected, 0 waiting" in done.stderr
-        assert _outcomes(served) == {str(job): 3}
-        again = site.once()
+def test_one_round_can_be_tried_without_sending_and_then_done(site: Site, served: Served) -> None:
+    job = site.submit("hacc-io-ionodes4-dxt.darshan", "-Lionode:3", "--job-name=a\x1b[2J\nb")
+    site.slurm.wait_for(job, "COMPLETED")
+    tried = site.once("--dry-run")
+    assert tried.returncode == 0, tried.stderr
+    assert f"would send outcome root_app_id{job}-" in tried.stdout
+    assert f"job_id={job} user=root name='a\\x1b[2J\\nb' nodes=1 io_nodes=3" in tried.stdout
+    assert f"ioncast: job {job} of root: 1 outcome would be sent, 3 I/O nodes" in tried.stderr
+    assert "0 traces and 1 outcome would be sent, 0 rejected, 0 waiting" in tried.stderr
+    assert " sent" not in tried.stderr.replace("would be sent", "")
+    assert not _runs(site, served)
+    done = site.once()
+    assert done.returncode == 0
+    assert "0 traces and 1 outcome sent, 0 rejected, 0 waiting" in done.stderr
+    assert _outcomes(site, served) == {str(job): 3}
+    again = site.once()
     assert again.returncode == 0
     assert "0 traces and 0 outcomes sent, 0 rejected, 0 waiting" in again.stderr
 
 
 @pytest.mark.promise("watch-log-rejected")
-def test_texts_of_a_user_in_a_job_hide_no_other_job(site: Site) -> None:
+def test_texts_of_a_user_in_a_job_hide_no_other_job(site: Site, served: Served) -> None:
     strange = site.folder / os.fsdecode(b"folder \xff")
     strange.mkdir()
-    with site.served() as served:
-        jobs = [
-            site.submit(f"{log}.darshan", "-Lionode:4", option)
-            for log, option in (
-                ("periodic-ionodes4", b"--job-name=\xff"),
-                ("multiphase-ionodes4", b"--comment=a \xfe b"),
-                ("hacc-io-ionodes4", b"--chdir=" + os.fsencode(strange)),
-                ("hacc-io-ionodes4-dxt", '--job-name=\x01"\\'),
-            )
-        ]
-        for job in jobs:
-            site.slurm.wait_for(job, "COMPLETED")
-        done = site.once()
-        assert done.returncode == 0, done.stderr
-        assert _outcomes(served) == {str(job): 4 for job in jobs}
-
-
-def test_a_job_of_which_nothing_was_decided_is_not_said_to_have_had_none(site: Site) -> None:
-    # The plugin gives a job that the service does not know neither a mark nor licences.
-    with site.served() as served:
-        job = site.submit("periodic-ionodes0.darshan")
+    jobs = [
+        site.submit(f"{log}.darshan", "-Lionode:4", option)
+        for log, option in (
+            ("periodic-ionodes4", b"--job-name=\xff"),
+            ("multiphase-ionodes4", b"--comment=a \xfe b"),
+            ("hacc-io-ionodes4", b"--chdir=" + os.fsencode(strange)),
+            ("hacc-io-ionodes4-dxt", '--job-name=\x01"\\'),
+        )
+    ]
+    for job in jobs:
         site.slurm.wait_for(job, "COMPLETED")
-        done = site.once()
-        assert f"job {job} of root: 1 trace sent, I/O nodes unknown" in done.stderr
-        assert _runs(served) == {str(job): None}
+    done = site.once()
+    assert done.returncode == 0, done.stderr
+    assert _outcomes(site, served) == {str(job): 4 for job in jobs}
+
+
+def test_a_job_of_which_nothing_was_decided_is_not_said_to_have_had_none(
+    site: Site, served: Served
+) -> None:
+    # The plugin gives a job that the service does not know neither a mark nor licences.
+    job = site.submit("periodic-ionodes0.darshan")
+    site.slurm.wait_for(job, "COMPLETED")
+    done = site.once()
+    assert f"job {job} of root: 1 trace sent, I/O nodes unknown" in done.stderr
+    assert _runs(site, served) == {str(job): None}
 
 
 @pytest.mark.promise("watch-log-rejected")
 def test_a_rejected_log_is_not_a_failure(site: Site) -> None:
-    with site.served():
-        job = site.submit(str(site.config))
-        site.slurm.wait_for(job, "COMPLETED")
-        done = site.once()
+    job = site.submit(str(site.config))
+    site.slurm.wait_for(job, "COMPLETED")
+    done = site.once()
     assert f"job {job} of root: its trace is rejected" in done.stderr
     assert "1 rejected, 0 waiting" in done.stderr
     assert done.returncode == 0
@@ -450,11 +484,12 @@ _EMPTY = "ioncast: 0 jobs done, 0 without a log; 0 traces and 0 outcomes"
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_a_service_that_cannot_be_used_is_found_out_with_nothing_to_send(
-    site: Site, options: tuple[str, ...]
+    slurm: Cluster, tmp_path: Path, own_home: Home, options: tuple[str, ...]
 ) -> None:
+    site = Site(slurm, tmp_path, own_home)
     away = site.once(*options)
     (site.folder / "token").write_text("ion_wrong")
-    with site.served():
+    with own_home.served():
         refused = site.once(*options)
     for done, said in ((away, "the service cannot be reached"), (refused, "answers 401")):
         error, summary = done.stderr.splitlines()
@@ -498,19 +533,21 @@ def test_a_wrong_setting_is_an_error_of_one_line(
 
 def test_a_token_that_slurm_refuses_is_said(site: Site) -> None:
     (site.folder / "jwt").write_text("not.a.token")
-    with site.served():
-        for options in ((), ("--dry-run",)):
-            done = site.once(*options)
-            assert done.returncode == 1
-            assert done.stderr.count("following jobs fails") == 1
-            assert "not.a.token" not in done.stderr
+    for options in ((), ("--dry-run",)):
+        done = site.once(*options)
+        assert done.returncode == 1
+        assert done.stderr.count("following jobs fails") == 1
+        assert "not.a.token" not in done.stderr
 
 
-def test_the_overview_shows_slurms_io_nodes_and_waiting_jobs(site: Site) -> None:
+def test_the_overview_shows_slurms_io_nodes_and_waiting_jobs(
+    slurm: Cluster, tmp_path: Path, own_home: Home
+) -> None:
+    site = Site(slurm, tmp_path, own_home)
     # The cluster has 8 licences of ionode.
     end = site.folder / "until"
     end.touch()
-    with site.served() as served:
+    with own_home.served() as served:
         runs = site.submit("none*", "-Lionode:7", lasting=end)
         wait_for((site.folder / f"began.{runs}").exists, "job that runs")
         waits = site.submit("none*", "-Lionode:2")
