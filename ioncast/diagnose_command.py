@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioncast.asked_data import AskedData, asked_data, needed_store
-from ioncast.warehouse.queries import query_of
+from ioncast.warehouse.queries import query_of, text_query
 from ioncast_base.command_options import formats
 from ioncast_base.errors import InputError
 from ioncast_base.text_tables import text_table
@@ -23,7 +23,7 @@ from summario.phases.streamed import stream_csv
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ioncast.diagnosis.diagnosing import Diagnosis, History
+    from ioncast.diagnosis.diagnosing import Diagnosis, EvidenceOf, History
     from ioncast.diagnosis.verdict import UsualBandwidth
 
 _MOST_ROWS = 50
@@ -69,7 +69,8 @@ def diagnose(
 
     LOG is a Darshan log, JOB a job of the store. The run is compared with other jobs of the store
     that have the same program, user, processes and about as many bytes. Without LOG|JOB, list the
-    slow runs of the store.
+    slow runs of the store. A run of the store is also compared with the samples of its servers that
+    `ioncast servers import` stored.
     """
     if run is None and (page or location):
         raise InputError("a page and a prediction are of a run", remedy="give LOG or JOB")
@@ -93,13 +94,14 @@ def diagnose(
             _print_servers(History(rows), data.ask(query, query.values(given)), output_format)
             return
         if run is None:
-            history = History(rows)
+            history, evidence = History(rows), _evidence(data, rows)
             found = [
-                history.diagnose(log, ask_run=data.ask, ask_others=data.ask)
+                history.diagnose(log, ask_run=data.ask, ask_others=data.ask, evidence=evidence)
                 for log in history.slow_logs
             ]
             _print_all(found, history, output_format)
             return
+        evidence = _evidence(data, rows)
         own, logs, rows = _own_runs(stack, run, data, rows, system)
         history = History(rows)
         found = []
@@ -108,7 +110,11 @@ def diagnose(
             if location is not None and io_nodes is not None:
                 predicted = _predicted(own, log, rows, location, io_nodes)
             diagnosis = history.diagnose(
-                log, ask_run=own.ask, ask_others=data.ask, predicted=predicted
+                log,
+                ask_run=own.ask,
+                ask_others=data.ask,
+                predicted=predicted,
+                evidence=evidence,
             )
             found.append(replace(diagnosis, compared=history.compared_with(log)))
     _print(found, output_format)
@@ -124,6 +130,18 @@ def diagnose(
 def _rows(data: AskedData, given: dict[str, str]) -> pa.Table:
     query = query_of("variant-runs")
     return data.ask(query, query.values(given))
+
+
+def _evidence(data: AskedData, rows: pa.Table) -> EvidenceOf:
+    """Find the evidence of servers about logs of the store, if it has samples of servers."""
+    from ioncast.diagnosis.diagnosing import no_evidence  # noqa: PLC0415
+    from ioncast.diagnosis.server_evidence import evidence_of  # noqa: PLC0415
+
+    [samples] = data.ask(text_query("select count(*) as samples from server_samples"), {})[0]
+    if not samples.as_py():
+        return no_evidence
+    stored = set(rows["log"].to_pylist())
+    return lambda log: evidence_of(data.ask, log) if log in stored else ()
 
 
 def _own_runs(

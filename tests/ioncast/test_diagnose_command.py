@@ -152,3 +152,24 @@ def test_a_folder_without_a_store_is_one_line(tmp_path: Path) -> None:
     done = run_ioncast("diagnose", "1", "--store", tmp_path)
     assert done.returncode == 2
     assert "this folder is not a store" in done.stderr
+
+
+def test_samples_of_servers_are_evidence_about_runs_of_the_store(tmp_path: Path) -> None:
+    logs, store = tmp_path / "logs", tmp_path / "store"
+    logs.mkdir()
+    for job in range(1, 8):
+        log_of(logs, job, 9 if job < 7 else 89)
+    assert run_ioncast("ingest", logs, "--system", "here", "--store", store).returncode == 0
+    [before] = diagnosed("7", "--store", store)
+    assert before["servers"] == []
+    at_s = START_S + 7 * 86_400
+    lines = [f"OST,3,{at_s + each},{at_s + each + 5},1000" for each in range(0, 1000, 5)]
+    samples = tmp_path / "samples.csv"
+    samples.write_text("\n".join(("kind,server,time_start,time_end,written_bytes", *lines)))
+    done = run_ioncast("servers", "import", samples, "--system", "here", "--store", store)
+    assert done.returncode == 0, done.stderr
+    [after] = diagnosed("7", "--store", store)
+    # The log has no layout of the file, so no sample is of its server.
+    [evidence] = after["servers"]
+    assert (evidence["answer"], evidence["reason"]) == ("unknown", "servers not known")
+    assert after["verdict"] == "unknown"
