@@ -163,12 +163,34 @@ def test_idle_servers_that_move_only_own_bytes_are_not_busy() -> None:
     assert found.coverage == pytest.approx(1.0, abs=0.01)
 
 
+def test_own_bytes_are_those_of_the_trace_at_each_server() -> None:
+    """The trace has all 600 MiB on OST 4, although the layout has half of them on OST 3."""
+
+    def moved(server: int, starts: np.ndarray) -> np.ndarray:
+        return 2 * own_mib_s(starts) * (server == 4)
+
+    rows = log_rows()
+    alike = {"log": "a", "id": 0, "start_seconds": 1.0, "end_seconds": 61.0}
+    rows["requests"] = [{**alike, "api": "POSIX", "operation": "write", "file": "file-a"}]
+    rows["request_servers"] = [
+        {**alike, "server_kind": "OST", "server": 4, "bytes": 600 * MIB, "own_times": False}
+    ]
+    found = evidence(rows, sample_rows(moved))
+    assert (found.answer, found.others_mib_s) == ("not busy", pytest.approx(0, abs=0.01))
+    assert found.coverage == pytest.approx(1.0, abs=0.01)
+    untraced = evidence(log_rows(), sample_rows(moved))
+    # Half of 10 MiB/s, in 70 s instead of 60 s.
+    assert (untraced.server, untraced.others_mib_s) == (4, pytest.approx(5 * 60 / 70, abs=0.4))
+
+
+@pytest.mark.slow
 def test_a_period_shorter_than_two_samples_is_too_coarse() -> None:
     for length, expected in ((9.0, "too coarse"), (10.5, None)):
         found = evidence(log_rows(period=(1.0, 1.0 + length)), sample_rows(with_burst))
         assert (found.answer == "unknown", found.reason) == (expected is not None, expected)
 
 
+@pytest.mark.slow
 def test_servers_without_samples_are_unknown_but_a_busy_one_counts() -> None:
     assert evidence(log_rows()).reason == "no samples"
     only_three = sample_rows(quiet, servers=(3,))
@@ -217,6 +239,7 @@ def test_fewer_than_twenty_windows_are_too_few() -> None:
     assert evidence(log_rows(), rows).reason == "too few windows"
 
 
+@pytest.mark.slow
 def test_windows_in_which_the_program_ran_do_not_count() -> None:
     """Runs of the program with 300 MiB/s all the time would hide that others are busy."""
 
@@ -228,6 +251,7 @@ def test_windows_in_which_the_program_ran_do_not_count() -> None:
     assert evidence(log_rows(), sample_rows(loud)).answer == "not busy"
 
 
+@pytest.mark.slow
 def test_a_log_that_explains_the_others_bytes_is_named() -> None:
     # 200 MiB/s on OST 4 for 70 s.
     other = log_rows(
@@ -255,6 +279,7 @@ def many_runs(runs: int, ahead_s: int) -> tuple[Rows, Rows]:
     return joined, sample_rows(moved)
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_ahead_in_ten_runs_is_found_and_corrected() -> None:
     runs, samples = many_runs(10, 12)
     with store(runs | samples) as ask:
@@ -267,6 +292,7 @@ def test_a_clock_that_is_ahead_in_ten_runs_is_found_and_corrected() -> None:
     assert uncorrected.coverage > 1.05
 
 
+@pytest.mark.slow
 def test_a_clock_within_a_sample_is_not_corrected_and_few_runs_tell_nothing() -> None:
     for runs, ahead, expected in ((10, 3, 0), (9, 12, None)):
         rows, samples = many_runs(runs, ahead)
@@ -285,6 +311,7 @@ def test_short_periods_with_a_doubtful_clock_are_unknown() -> None:
     assert evidence(run, sample_rows(late)).reason == "clock"
 
 
+@pytest.mark.slow
 def test_idle_servers_are_busy_in_at_most_a_twentieth_of_runs() -> None:
     """The servers have the same weather before and during each run, so busy is chance."""
     number, gap_s = examples(200), 200

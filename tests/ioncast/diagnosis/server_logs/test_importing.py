@@ -74,6 +74,7 @@ def test_numbers_in_names_of_lustre_are_hexadecimal(name: str, kind: str, number
     assert server_name(name, kind, "file")[1:] == (kind, number)
 
 
+@pytest.mark.slow
 def test_three_formats_of_the_same_five_minutes_give_the_same_rows(shared_data: Path) -> None:
     pytest.importorskip("h5py")
     folder = shared_data / "servers" / "pytokio"
@@ -377,6 +378,7 @@ def csv_of(path: Path, written: int, server: str = "1") -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_same_file_twice_and_the_same_rows_elsewhere_change_nothing(tmp_path: Path) -> None:
     store = tmp_path / "store"
     first, second = csv_of(tmp_path / "a.csv", 7), tmp_path / "b.csv"
@@ -412,6 +414,7 @@ def test_a_second_file_system_of_a_system_is_rejected(tmp_path: Path) -> None:
     assert [row["file_system"] for row in stored(store)] == ["home"]
 
 
+@pytest.mark.slow
 def test_samples_of_earlier_months_are_removed(tmp_path: Path) -> None:
     store, file = tmp_path / "store", tmp_path / "two.csv"
     file.write_text(csv_of(file, 7).read_text() + "OST,1,1702000000,1702000005,8\n")
