@@ -102,13 +102,13 @@ Examples:
   ioncast platform exec --io-nodes 4 -- ./writer --size 64m
   ioncast platform exec --io-nodes 0 --tasks 16 --mpi -- ior -a POSIX -w -F -b 4m -t 1m
   ioncast platform exec --name second --io-nodes 2 --tasks 4 --nodes 4 -- hostname
+  ioncast platform exec --on cn0,cn1 --through io3 -- ./writer --size 64m
 """,
 )
 @click.option("--name", help="Name of the platform.  [default: the only one that is up]")
 @click.option(
     "--io-nodes",
     type=WholeNumber(min=0),
-    required=True,
     help="Number of I/O nodes; 0 is direct access.",
 )
 @click.option(
@@ -128,14 +128,26 @@ Examples:
     show_default=True,
     help="The first of the compute nodes, for programs that run side by side.",
 )
+@click.option(
+    "--on",
+    metavar="NAME,...",
+    help="The compute nodes by their names, such as cn0,cn1, for a run with --through.",
+)
+@click.option(
+    "--through",
+    metavar="NAME,...",
+    help="The I/O nodes by their names, such as io3, instead of --io-nodes.",
+)
 @click.option("--mpi", is_flag=True, help="Start the processes with mpiexec.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_command(
     name: str | None,
-    io_nodes: int,
+    io_nodes: int | None,
     tasks: int | None,
     nodes: int | None,
     first_node: int,
+    on: str | None,
+    through: str | None,
     mpi: bool,
     program: tuple[str, ...],
 ) -> None:
@@ -144,8 +156,19 @@ def exec_command(
     Every process finds the file system at the same path, as its own compute node sees it.
     Without --mpi, IONCAST_RANK and IONCAST_TASKS tell a process its number and the number of
     all. The standard input is empty. If a process fails, or on Ctrl-C, all are ended; the exit
-    code is that of the first process that failed.
+    code is that of the first process that failed. --on and --through need a platform with
+    `[placement] any = true`.
     """
+    by_name = on is not None and through is not None and nodes is None and not first_node
+    by_number = io_nodes is not None and on is None and through is None
+    if not by_name and not by_number or by_name and io_nodes is not None:
+        raise click.UsageError(
+            "give either --on and --through, or --io-nodes with --nodes and --first-node"
+        )
     emulated = replace(find(chosen_name(name)), first_node=first_node)
-    placement = emulated.place(io_nodes=io_nodes, tasks=tasks, nodes=nodes)
+    if io_nodes is not None:
+        placement = emulated.place(io_nodes=io_nodes, tasks=tasks, nodes=nodes)
+    else:
+        names = ((text or "").split(",") for text in (on, through))
+        placement = emulated.place_through(*names, tasks=tasks)
     click.get_current_context().exit(run_ranks(emulated, program, placement, mpi=mpi))

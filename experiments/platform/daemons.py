@@ -10,7 +10,7 @@ from pathlib import Path
 
 from experiments.platform import remains, volumes
 from experiments.platform.description import Description
-from experiments.platform.folders import folder_of, mount_of, scratch_of
+from experiments.platform.folders import folder_of, mount_of, mount_through, scratch_of
 from experiments.platform.network import (
     ADMINISTRATOR,
     Node,
@@ -102,7 +102,10 @@ def forwarders(description: Description) -> list[Server]:
 
 
 def clients(description: Description) -> list[Client]:
-    """Daemons behind the mounts: one for each pair of number of I/O nodes and compute node."""
+    """Daemons behind the mounts: one for each pair of number of I/O nodes and compute node.
+
+    With `placement.any` also one for each pair of I/O node and compute node.
+    """
     administrator = Client(
         name="administrator",
         node=ADMINISTRATOR,
@@ -119,7 +122,17 @@ def clients(description: Description) -> list[Client]:
         for io_nodes in description.io_nodes
         for node in description.all_compute_nodes
     ]
-    return [administrator, *views]
+    named = [
+        Client(
+            name=f"through-io{io_node}-cn{node}",
+            node=compute_node(description, node),
+            volume=volumes.client_volume(description, io_node),
+            mount=mount_through(description.name, io_node, node),
+        )
+        for io_node in (description.all_io_nodes if description.placement.any else ())
+        for node in description.all_compute_nodes
+    ]
+    return [administrator, *views, *named]
 
 
 def _view(description: Description, io_nodes: int, node: int) -> str:

@@ -151,6 +151,18 @@ class Links(TomlTable):
     burst: Annotated[str, AfterValidator(refusing(_burst))] = "256kb"
 
 
+class NamedIoNodes(TomlTable):
+    """Whether a run can name its I/O nodes.
+
+    Attributes
+    ----------
+    any : bool
+        Whether each compute node has a mount for each I/O node.
+    """
+
+    any: bool = False
+
+
 class Description(TomlTable):
     """An emulated platform.
 
@@ -171,6 +183,8 @@ class Description(TomlTable):
     mapping : dict of str to tuple of int
         The I/O node of each compute node, by number of I/O nodes. For a number that is missing,
         neighbours share an I/O node.
+    placement : NamedIoNodes
+        Whether a run can name its I/O nodes.
     """
 
     name: Annotated[str, AfterValidator(refusing(check_name))] = Field(
@@ -187,6 +201,7 @@ class Description(TomlTable):
     storage: Storage
     links: Links
     mapping: dict[str, Annotated[tuple[int, ...], Strict(False)]] = Field(default_factory=dict)
+    placement: NamedIoNodes = NamedIoNodes()
 
     @model_validator(mode="after")
     def _mapping_fits(self) -> Description:

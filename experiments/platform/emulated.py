@@ -8,31 +8,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.platform.description import Description
-from experiments.platform.folders import folder_of, mount_of, platform_file_of, scratch_of
+from experiments.platform.folders import (
+    folder_of,
+    mount_of,
+    mount_through,
+    platform_file_of,
+    scratch_of,
+)
 from ioncast_base.errors import InputError
 from ioncast_base.wording import counted, in_words
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The compute nodes of a run's processes.
+    """The compute nodes of a run's processes, and their I/O nodes.
 
     Attributes
     ----------
-    io_nodes : int
-        Number of I/O nodes of the run; 0 is direct access.
     tasks : int
         Number of processes.
-    nodes : int
-        Number of compute nodes.
-    first_node : int
-        The first of them; process r runs on node first_node + r · nodes // tasks.
+    mounts : tuple of Path
+        The file system as each compute node of the run sees it; process r runs on the node of
+        mount r · len(mounts) // tasks.
     """
 
-    io_nodes: int
     tasks: int
-    nodes: int
-    first_node: int = 0
+    mounts: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,10 @@ class Emulated:
         """
         placement = self.place(io_nodes=io_nodes, tasks=tasks, nodes=nodes)
         numbers = {
-            "io-nodes": placement.io_nodes,
+            "io-nodes": io_nodes,
             "tasks": placement.tasks,
-            "nodes": placement.nodes,
-            "first-node": placement.first_node,
+            "nodes": len(placement.mounts),
+            "first-node": self.first_node,
         }
         options = [f"--{key}={number}" for key, number in numbers.items()]
         return [*exec_command(self.name), *options, *(["--mpi"] if mpi else []), "--", *program]
@@ -166,7 +167,39 @@ class Emulated:
                 remedy=f"choose 1 to {most}",
             )
         tasks = self.description.tasks if tasks is None else tasks
-        return Placement(io_nodes, tasks, nodes, self.first_node)
+        numbers = range(self.first_node, self.first_node + nodes)
+        return Placement(tasks, tuple(mount_of(self.name, io_nodes, node) for node in numbers))
+
+    def place_through(
+        self, compute_nodes: Sequence[str], io_nodes: Sequence[str], *, tasks: int | None
+    ) -> Placement:
+        """Place the processes of a run on named compute nodes, with named I/O nodes.
+
+        Parameters
+        ----------
+        compute_nodes, io_nodes : sequence of str
+            Names such as cn0 and io3. Compute node c of C in this list uses I/O node c · N // C
+            of the other list, which has N.
+        tasks : int, optional
+            Number of processes; by default the description's for each of these compute nodes.
+
+        Raises
+        ------
+        InputError
+            If the platform lacks a node, or has no mount for each pair of nodes.
+        """
+        where = f"platform {self.name}"
+        if not self.description.placement.any:
+            remedy = "add a table [placement] with `any = true` to its description"
+            raise InputError("a run cannot name its I/O nodes", where=where, remedy=remedy)
+        on = _numbers(compute_nodes, "cn", self.description.compute_nodes.count, where)
+        through = _numbers(io_nodes, "io", len(self.description.all_io_nodes), where)
+        mounts = tuple(
+            mount_through(self.name, through[place * len(through) // len(on)], node)
+            for place, node in enumerate(on)
+        )
+        per_node = self.description.compute_nodes.processes
+        return Placement(len(on) * per_node if tasks is None else tasks, mounts)
 
     def _check_io_nodes(self, io_nodes: int) -> None:
         if io_nodes not in self.description.io_nodes:
@@ -176,6 +209,17 @@ class Emulated:
                 where=f"platform {self.name}",
                 remedy=f"choose one of {known}",
             )
+
+
+def _numbers(names: Sequence[str], kind: str, count: int, where: str) -> list[int]:
+    """Read the numbers in names of nodes, such as cn0."""
+    known = {f"{kind}{number}": number for number in range(count)}
+    if unknown := [name for name in names if name not in known]:
+        remedy = f"choose {kind}0 to {kind}{count - 1}" if count else ""
+        raise InputError(f"it has no node {unknown[0]!r}", where=where, remedy=remedy)
+    if len(set(names)) < len(names):
+        raise InputError(f"{','.join(names)} has a node twice", where=where)
+    return [known[name] for name in names]
 
 
 def exec_command(name: str) -> list[str]:

@@ -47,6 +47,11 @@ def mount_of(name: str, io_nodes: int | str, node: int | str) -> Path:
     return folder_of(name) / "mounts" / f"io{io_nodes}" / f"cn{node}"
 
 
+def mount_through(name: str, io_node: int, node: int) -> Path:
+    """Mount point of the file system as a compute node sees it through the I/O node `io_node`."""
+    return folder_of(name) / "mounts" / f"through-io{io_node}" / f"cn{node}"
+
+
 def make_platforms() -> None:
     """Create the folder of all platforms if it is missing, and check it (`check_platforms`)."""
     with suppress(FileExistsError):

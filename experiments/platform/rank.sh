@@ -1,5 +1,6 @@
 # Starts a program as one rank on its compute node; `ioncast platform up` writes its settings in front.
 # Usage: mpiexec -n TASKS rank IO_NODES PROGRAM [ARGUMENT...]
+# `ioncast platform exec` gives the mounts of the run's compute nodes, with spaces between, for IO_NODES.
 set -eu
 
 fail() {
@@ -19,14 +20,25 @@ if [ -n "${IONCAST_FAILURES-}" ]; then
 fi
 
 [ $# -ge 2 ] || fail "usage: $folder/rank IO_NODES PROGRAM [ARGUMENT...]"
-io_nodes=$1
+case $1 in
+*/*) mounts=$1 ;;
+*)
+    [ -d "$folder/mounts/io$1" ] || fail "the platform $name has no runs with $1 I/O nodes"
+    mounts=$(seq -f "$folder/mounts/io$1/cn%.0f" 0 $((compute_nodes - 1)))
+    ;;
+esac
 shift
 # A launcher inside a job knows the rank better than the job's scheduler, so Slurm comes last.
 rank=${IONCAST_RANK-${OMPI_COMM_WORLD_RANK-${PMI_RANK-${PALS_RANKID-${SLURM_PROCID-0}}}}}
 tasks=${IONCAST_TASKS-${OMPI_COMM_WORLD_SIZE-${PMI_SIZE-${PALS_NRANKS-${SLURM_NTASKS-1}}}}}
-node=$((${IONCAST_FIRST_NODE-0} + rank * ${IONCAST_NODES-$compute_nodes} / tasks))
-view=$folder/mounts/io$io_nodes/cn$node
-[ -d "$folder/mounts/io$io_nodes" ] || fail "the platform $name has no runs with $io_nodes I/O nodes"
+# mount_of_rank MOUNT...: print the mount of this rank's compute node.
+mount_of_rank() {
+    shift $((rank * $# / tasks))
+    echo "$1"
+}
+# shellcheck disable=SC2086 # the mounts are words
+view=$(mount_of_rank $mounts)
+node=${view##*/cn}
 mountpoint -q "$view" || fail "$view does not answer; see \`ioncast platform status $name\`"
 
 # Give the rank the host name of its node, which traces write down.

@@ -66,9 +66,8 @@ def run_ranks(
             "mpiexec cannot be found", remedy="install an MPI library, such as Debian's mpich"
         )
     run = f"{emulated.name}/run-{uuid.uuid4().hex}"
-    nodes = {"NODES": placement.nodes, "FIRST_NODE": placement.first_node}
-    common = {**marked(run), **{f"IONCAST_{key}": str(value) for key, value in nodes.items()}}
-    rank = [str(emulated.folder / "rank"), str(placement.io_nodes), *program]
+    common = marked(run)
+    rank = [str(emulated.folder / "rank"), " ".join(map(str, placement.mounts)), *program]
     processes: list[subprocess.Popen[bytes]] = []
     with signals.raised(), NamedTemporaryFile("r", dir=emulated.folder) as failures:
         try:

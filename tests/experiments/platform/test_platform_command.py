@@ -101,6 +101,10 @@ def test_campaigns_accept_the_platform_file(platform: Emulated) -> None:
         (["up", "--name", "a/b"], "cannot be the name of a platform"),
         (["down", "../etc"], "cannot be the name of a platform"),
         (["exec", "--name", "nowhere", "--io-nodes", "1", "true"], "no platform called nowhere"),
+        (["exec", "--name", "nowhere", "--on", "cn0", "--through", "io0", "true"], "no platform"),
+        (["exec", "true"], "give either --on and --through"),
+        (["exec", "--on", "cn0", "--io-nodes", "1", "true"], "give either --on and --through"),
+        (["exec", "--on", "cn0", "true"], "give either --on and --through"),
     ],
 )
 def test_a_wrong_command_is_an_error_of_one_line(arguments: list[str], said: str) -> None:

@@ -4,17 +4,19 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.platform import ranks
-from experiments.platform.emulated import Emulated
+from experiments.platform.description import NamedIoNodes
+from experiments.platform.emulated import Emulated, exec_command
 from experiments.platform.ranks import run_ranks
 from ioncast_base.errors import InputError, IoncastError
 from tests.support.command import killed_at_the_end
-from tests.support.emulated import wait_until
+from tests.support.emulated import emulated, received_bytes, small, unique_name, wait_until
 
 pytestmark = pytest.mark.platform
 
@@ -107,6 +109,58 @@ def test_a_run_may_begin_at_another_node(platform: Emulated, folder: Path) -> No
     program = ["sh", "-c", WHERE, str(folder)]
     run(replace(platform, first_node=1).rank_command(program, io_nodes=1, tasks=2))
     assert places(folder) == ["0 10.71.1.2/16", "1 10.71.1.2/16"]
+
+
+@pytest.fixture(scope="module")
+def named() -> Iterator[Emulated]:
+    """A platform on which runs name their nodes."""
+    with emulated(small(unique_name(), placement=NamedIoNodes(any=True))) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("on", "through", "used"),
+    [
+        ("cn1", "io0", {"io0"}),
+        ("cn0,cn1", "io1", {"io1"}),
+        ("cn1,cn0", "io1,io0", {"io0", "io1"}),
+    ],
+)
+def test_a_run_uses_the_io_nodes_that_it_names_and_no_others(
+    named: Emulated, on: str, through: str, used: set[str]
+) -> None:
+    before = {node: received_bytes(named, node) for node in ("io0", "io1")}
+    command = [*exec_command(named.name), f"--on={on}", f"--through={through}", "--", "sh", "-c"]
+    folder = named.scratch / f"{on}-{through}"
+    folder.mkdir()
+    program = f"cd {folder} && uname -n >$IONCAST_RANK && head -c 2M /dev/zero >data$IONCAST_RANK"
+    assert run([*command, program]).returncode == 0
+    moved = {node: received_bytes(named, node) - before[node] for node in before}
+    # Others get only the heartbeats of their clients.
+    assert {node for node, size_bytes in moved.items() if size_bytes > 1 << 20} == used
+    names = [file.read_text().strip() for file in sorted(folder.glob("[0-9]"))]
+    assert names == [f"{named.name}-{node}" for node in on.split(",") for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("on", "through", "said"),
+    [
+        ("cn2", "io0", "it has no node 'cn2'; choose cn0 to cn1"),
+        ("cn0", "io9", "it has no node 'io9'; choose io0 to io1"),
+        ("cn0,", "io0", "it has no node ''"),
+        ("cn0,cn0", "io0", "cn0,cn0 has a node twice"),
+    ],
+)
+def test_a_node_that_the_platform_lacks_is_an_error(
+    named: Emulated, on: str, through: str, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        named.place_through(on.split(","), through.split(","), tasks=None)
+
+
+def test_a_platform_without_placement_has_no_named_io_nodes(platform: Emulated) -> None:
+    with pytest.raises(InputError, match="a run cannot name its I/O nodes"):
+        platform.place_through(["cn0"], ["io0"], tasks=None)
 
 
 def test_a_first_node_that_the_platform_lacks_is_an_error(platform: Emulated) -> None:
