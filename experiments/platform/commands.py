@@ -161,7 +161,7 @@ def exec_command(
     """
     by_name = on is not None and through is not None and nodes is None and not first_node
     by_number = io_nodes is not None and on is None and through is None
-    if not by_name and not by_number or by_name and io_nodes is not None:
+    if (not by_name and not by_number) or (by_name and io_nodes is not None):
         raise click.UsageError(
             "give either --on and --through, or --io-nodes with --nodes and --first-node"
         )

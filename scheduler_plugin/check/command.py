@@ -169,6 +169,7 @@ def _slurm_checks(site: Site) -> Iterator[SiteCheck]:
         yield SiteCheck(name, hooks.hook_rows, slurm, known, name, remedy=hooks.INSTALL)
     if site.hook_settings is not None:
         yield SiteCheck("hooks.conf", hooks.settings_rows, site.hook_settings, slurm.user, known)
+        yield SiteCheck("", hooks.names_rows, site.hook_settings, slurm)
 
 
 def _part_checks(site: Site) -> Iterator[SiteCheck]:

@@ -20,20 +20,25 @@ HOOKS = {
     "TaskProlog": "task_prolog.sh",
 }
 INSTALL = "install -D -t /etc/ioncast/hooks scheduler_plugin/hooks/* (all but hooks.conf)"
-_SHARED = "io_nodes.sh"
+# The hooks read or run these files beside them.
+SHARED = ("io_nodes.sh", "name_io_nodes.sh", "choose_io_nodes.awk")
 _READABLE = stat.S_IROTH | stat.S_IXOTH
 
 
 class HookSettings(NamedTuple):
-    """The values in hooks.conf."""
+    """The values in hooks.conf; the names of all I/O nodes have spaces between."""
 
     licence: str
     folder: str
     script: str
+    io_nodes: str = ""
+    placement: str = ""
 
 
-_VALUES = ("LICENCE", "JOBS_FOLDER", "SITE_SCRIPT")
-_READ = 'LICENCE=ionode; . "$1"; printf "%s\\n" ' + " ".join(f'"${name}"' for name in _VALUES)
+_VALUES = ("LICENCE", "JOBS_FOLDER", "SITE_SCRIPT", "IO_NODES", "PLACEMENT")
+_READ = 'LICENCE=ionode; . "$1"; IO_NODES=$(echo $IO_NODES); printf "%s\\n" ' + " ".join(
+    f'"${name}"' for name in _VALUES
+)
 
 
 def own_hooks(slurm: Controller) -> dict[str, Path]:
@@ -55,7 +60,7 @@ def read_hook_settings(path: Path, user: str) -> HookSettings:
     if not path.is_file():
         raise InputError("this file is missing", where=str(path), remedy=INSTALL)
     said = said_by("/bin/sh", "-c", _READ, "sh", str(path), user=user).splitlines()
-    return HookSettings(*[*said, "", "", ""][:3])
+    return HookSettings(*[*said, *[""] * len(_VALUES)][: len(_VALUES)])
 
 
 def hook_rows(slurm: Controller, plugin: Plugin, setting: str) -> Iterator[Row]:
@@ -81,7 +86,7 @@ def _absent_rows(plugin: Plugin, setting: str) -> Iterator[Row]:
 
 
 def _installed_row(setting: str, path: Path, user: str) -> Row:
-    pairs = [(path, path.name), (path.with_name(_SHARED), _SHARED)]
+    pairs = [(path.with_name(name), name) for name in (path.name, *SHARED)]
     is_shipped = all(installed_text(file) == installed_text(SHIPPED / name) for file, name in pairs)
     if not can(user, "x", path):
         return fail(setting, f"SlurmUser cannot run {path}", f"chmod 755 {path}")
@@ -92,7 +97,7 @@ def _installed_row(setting: str, path: Path, user: str) -> Row:
 
 def settings_rows(settings: HookSettings, user: str, plugin: Plugin) -> Iterator[Row]:
     """Look at the script and the folder that hooks.conf names."""
-    subject, (licence, folder, script) = "hooks.conf", settings
+    subject, (licence, folder, script, *_) = "hooks.conf", settings
     if licence != plugin.licence:
         text = f"LICENCE is {licence!r}, and the plugin gives {plugin.licence!r}"
         yield fail(subject, text, "set the same name in both")
@@ -106,6 +111,22 @@ def settings_rows(settings: HookSettings, user: str, plugin: Plugin) -> Iterator
             yield fail(subject, "JOBS_FOLDER is empty, and the arbiter needs it", advice)
         else:
             yield warn(subject, "JOBS_FOLDER is empty: srun and salloc get no ION_COUNT", advice)
+
+
+def names_rows(settings: HookSettings, slurm: Controller) -> Iterator[Row]:
+    """Compare the names of I/O nodes with Slurm's number of licences."""
+    names, licences = settings.io_nodes.split(), slurm.total(settings.licence)
+    if not names:
+        return
+    text = f"{len(set(names))} names, and Slurm has {licences} {settings.licence}"
+    if not settings.folder:
+        advice = "set JOBS_FOLDER, where the hooks note the names"
+        yield fail("IO_NODES", "no job gets names without JOBS_FOLDER", advice)
+    elif len(set(names)) != licences:
+        advice = "name each I/O node in hooks.conf once, or change Licenses in slurm.conf"
+        yield warn("IO_NODES", f"{text}: some jobs get fewer names", advice)
+    else:
+        yield ok("IO_NODES", text)
 
 
 def _folder_row(subject: str, user: str, settings: HookSettings) -> Row:

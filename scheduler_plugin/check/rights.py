@@ -17,7 +17,7 @@ from scheduler_plugin.check.asking_sources import (
     unknown,
 )
 from scheduler_plugin.check.controller import Controller
-from scheduler_plugin.check.hooks import HookSettings, own_hooks
+from scheduler_plugin.check.hooks import SHARED, HookSettings, own_hooks
 from scheduler_plugin.check.plugin import FILES, Plugin
 from scheduler_plugin.file_rights import RightsProblem, Rule, entries_on_the_way, rights_problems
 from scheduler_plugin.settings import SiteSettings
@@ -76,11 +76,14 @@ def rules_of_hooks(
     """The rules for ioncast's hooks, which SlurmUser runs, and for all that they read."""
     writers = frozenset([slurm.user])
     for hook in own_hooks(slurm).values():
-        for name in (hook.name, "io_nodes.sh", "hooks.conf"):
+        for name in (hook.name, *SHARED, "hooks.conf"):
             yield Rule(str(hook.with_name(name)), writers)
     if isinstance(settings, HookSettings):
         for path in filter(None, (settings.script, settings.folder)):
             yield Rule(path, writers)
+        # The arbiter writes into this file, as into its heartbeat.
+        if settings.placement:
+            yield Rule(settings.placement, writers, has_writing_group=True)
 
 
 def rules_of_part(path: str, settings: SiteSettings | None) -> Iterator[Rule]:

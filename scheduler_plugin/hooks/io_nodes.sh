@@ -10,13 +10,19 @@ export PATH LC_ALL
 
 LICENCE=ionode
 JOBS_FOLDER=
+IO_NODES=
+PLACEMENT=
 SITE_SCRIPT=
 GEKKOFWD_DAEMONS=
 
 # slurmctld discards the output of a failing hook, so the message goes to the system's log too.
-fail() {
+complain() {
     echo "ioncast: $1" >&2
     logger -t ioncast -p daemon.err -- "$1" 2>/dev/null
+}
+
+fail() {
+    complain "$1"
     exit 1
 }
 
@@ -53,8 +59,14 @@ licence_count() {
 # start_io_nodes JOB N NODES: give a job its I/O nodes; a second call changes nothing.
 start_io_nodes() {
     umask 022
+    export ION_NODES=
     if [ -n "$GEKKOFWD_DAEMONS" ]; then
         give_daemons "$1" "$2" "$3"
+        ION_NODES=$(names_of "$1")
+    elif [ -n "$IO_NODES" ] && [ -n "$JOBS_FOLDER" ]; then
+        # A job starts without names rather than late.
+        ION_NODES=$(timeout -k 1 10 /bin/sh "${0%/*}/name_io_nodes.sh" "$1" "$2") ||
+            complain "job $1 starts without names of its I/O nodes"
     fi
     if [ -n "$SITE_SCRIPT" ] && ! "$SITE_SCRIPT" start "$1" "$2" "$3"; then
         remove_files "$1"
@@ -69,6 +81,8 @@ start_io_nodes() {
 end_io_nodes() {
     ended=0
     if [ -n "$SITE_SCRIPT" ]; then
+        ION_NODES=$(names_of "$1")
+        export ION_NODES
         "$SITE_SCRIPT" end "$1" "$2" "$3" || ended=$?
     fi
     remove_files "$1"
@@ -99,13 +113,70 @@ put() {
     printf '%s\n' "$2" >"$JOBS_FOLDER/.$1.new" && mv -f "$JOBS_FOLDER/.$1.new" "$JOBS_FOLDER/$1"
 }
 
+# names_of JOB: print the names of a job's I/O nodes with commas between; nothing if it has no names.
+names_of() {
+    [ -n "$JOBS_FOLDER" ] && [ -r "$JOBS_FOLDER/$1.hosts" ] &&
+        awk 'NF { names = names comma $1; comma = "," } END { print names }' "$JOBS_FOLDER/$1.hosts"
+}
+
 remove_files() {
     [ -n "$JOBS_FOLDER" ] || return 0
     rm -f "$JOBS_FOLDER/$1.count" "$JOBS_FOLDER/$1.map" "$JOBS_FOLDER/$1.hosts"
 }
 
-# give_daemons JOB N NODES: give a job N of GekkoFWD's daemons. The files JOB.hosts are the only record of
-# which daemon serves which job, so the record is right even after a crash of slurmctld.
+# choose JOB N: print the lines of the job's I/O nodes, fewer than N if too few are free. The files JOB.hosts
+# are the only record of which I/O node serves which job, so the record is right even after a crash of
+# slurmctld. The caller has the lock.
+choose() {
+    chosen=$(choose_free "$1" "$2")
+    if [ "$(printf '%s\n' "$chosen" | grep -c .)" -lt "$2" ] && end_lost; then
+        chosen=$(choose_free "$1" "$2")
+    fi
+    printf '%s\n' "$chosen"
+}
+
+choose_free() {
+    {
+        pool | sed 's/^/pool /'
+        (cd "$JOBS_FOLDER" && grep -Has . ./*.hosts) | sed 's/^/taken /'
+        arbiters_list | sed 's/^/list /'
+    } | awk -v job="$1" -v number="$2" -v jobs_each=1 -v now_s="$(date +%s)" \
+        -f "${0%/*}/choose_io_nodes.awk"
+}
+
+# pool: print a line for each I/O node of the site.
+pool() {
+    if [ -n "$GEKKOFWD_DAEMONS" ]; then
+        awk 'NF == 2' "$GEKKOFWD_DAEMONS"
+    else
+        # shellcheck disable=SC2086 # the names are words
+        printf '%s\n' $IO_NODES
+    fi
+}
+
+# arbiters_list: print the arbiter's list. The arbiter may write into the file, but only its owner could put
+# a pipe in its place.
+arbiters_list() {
+    [ -n "$PLACEMENT" ] && [ -f "$PLACEMENT" ] || return 0
+    [ -O "$PLACEMENT" ] || [ "$(stat -L -c %u "$PLACEMENT")" = 0 ] || return 0
+    head -c 65536 "$PLACEMENT" | tr -cd '[:print:]\n'
+}
+
+# end_lost: take back the I/O nodes of jobs that Slurm does not know as running: their epilog was lost or killed.
+end_lost() {
+    running=$(timeout -k 1 3 squeue --noheader --format="%A %T" 2>/dev/null) || return 1
+    running=" $(printf '%s\n' "$running" | awk '$2 != "PENDING" { printf "%s ", $1 }')"
+    for file in "$JOBS_FOLDER"/*.hosts; do
+        job=${file##*/}
+        job=${job%.hosts}
+        case $running in
+            *" $job "*) ;;
+            *) rm -f "$JOBS_FOLDER/$job.hosts" "$JOBS_FOLDER/$job.map" ;;
+        esac
+    done
+}
+
+# give_daemons JOB N NODES: give a job N of GekkoFWD's daemons.
 #
 # GekkoFWD's client (jeanbez/gekko-fwd, src/client/preload_util.cpp; "Forwarding mode" in GekkoFS's
 # documentation) reads two files: LIBGKFS_HOSTS_FILE has lines `HOST URI`, and any other line is an
@@ -117,35 +188,16 @@ give_daemons() {
     [ -r "$GEKKOFWD_DAEMONS" ] || fail "cannot read GEKKOFWD_DAEMONS $GEKKOFWD_DAEMONS"
     (
         flock -w 30 9 || fail "job $1: $JOBS_FOLDER/lock was busy for 30 s"
-        hosts=$(choose_daemons "$1" "$2") || exit 1
+        hosts=$(choose "$1" "$2")
+        count=$(printf '%s\n' "$hosts" | grep -c .)
+        [ "$count" -ge "$2" ] ||
+            fail "job $1: $2 I/O nodes, but $count daemons of $GEKKOFWD_DAEMONS are free (see $JOBS_FOLDER)"
         map=$(forwarding_map "$2" "$3") || exit 1
         if ! put "$1.hosts" "$hosts" || ! put "$1.map" "$map"; then
             remove_files "$1"
             fail "job $1: cannot write to $JOBS_FOLDER"
         fi
     ) 9>"$JOBS_FOLDER/lock" || exit 1
-}
-
-# choose_daemons JOB N: print the daemons that the job has already, if it has N; otherwise the first N that
-# no job has.
-choose_daemons() {
-    own=$JOBS_FOLDER/$1.hosts
-    if [ -r "$own" ] && [ "$(wc -l <"$own")" -eq "$2" ]; then
-        cat "$own"
-        return
-    fi
-    free=$(
-        for file in "$JOBS_FOLDER"/*.hosts; do
-            [ "$file" = "$own" ] || [ ! -r "$file" ] || cat "$file"
-        done | awk '
-            reading == "taken" { taken[$2]; next }
-            NF == 2 && !($2 in taken) { print $1, $2; taken[$2] }
-        ' reading=taken - reading=daemons "$GEKKOFWD_DAEMONS"
-    )
-    count=$(printf '%s\n' "$free" | grep -c .)
-    [ "$count" -ge "$2" ] ||
-        fail "job $1: $2 I/O nodes, but $count daemons of $GEKKOFWD_DAEMONS are free (see $JOBS_FOLDER)"
-    printf '%s\n' "$free" | head -n "$2"
 }
 
 # forwarding_map N NODES: print the map. Neighbouring nodes share a daemon, as in GekkoFS's own example.

@@ -31,13 +31,19 @@ job_of_this_node() {
 read_configuration || exit 0
 [ -n "$JOBS_FOLDER" ] || exit 0
 job=$(job_of_this_node)
+names=
 if count=$(started_count "$job"); then
     echo "export ION_COUNT=$count"
+    names=$(names_of "$job")
 # Without a count, a number from submission may be out of date, because the arbiter may have changed it.
 elif [ -n "${ION_COUNT-}" ]; then
     echo "export ION_COUNT=0"
 fi
-if [ -r "$JOBS_FOLDER/$job.hosts" ]; then
+# Names in a user's environment may be those of another job.
+if [ -n "$names${ION_NODES-}" ]; then
+    echo "export ION_NODES=$names"
+fi
+if [ -r "$JOBS_FOLDER/$job.map" ]; then
     echo "export LIBGKFS_HOSTS_FILE=$JOBS_FOLDER/$job.hosts"
     echo "export LIBGKFS_FORWARDING_MAP_FILE=$JOBS_FOLDER/$job.map"
 fi

@@ -448,10 +448,31 @@ def test_the_folder_of_the_hooks(
     assert status_of(hooks.settings_rows, GAP, "slurm", settings) == "FAIL"
 
 
+@pytest.mark.parametrize(
+    ("names", "folder", "statuses"),
+    [
+        ("", "/jobs", []),
+        ("io1 io2", "/jobs", ["OK"]),
+        ("io1 io2", "", ["FAIL"]),
+        ("io1 io1", "/jobs", ["WARN"]),
+        ("io1 io2 io3", "/jobs", ["WARN"]),
+    ],
+)
+def test_names_of_io_nodes_are_as_many_as_licences(
+    names: str, folder: str, statuses: list[str]
+) -> None:
+    controller = replace(CONTROLLER, totals={"ionode": 2})
+    values = hooks.HookSettings("ionode", folder, "", names)
+    rows = rows_about(hooks.names_rows, values, controller)
+    assert [row.status for row in rows] == statuses
+
+
 def test_hooks_conf_is_read_by_a_shell(tmp_path: Path) -> None:
     path = tmp_path / "hooks.conf"
     path.write_text(f"# LICENCE=no\nJOBS_FOLDER={tmp_path}/jobs\nSITE_SCRIPT=\n")
-    assert hooks.read_hook_settings(path, "root") == ("ionode", f"{tmp_path}/jobs", "")
+    assert hooks.read_hook_settings(path, "root") == ("ionode", f"{tmp_path}/jobs", "", "", "")
+    path.write_text('IO_NODES="io1\n  io2"\nPLACEMENT=/run/list\n')
+    assert hooks.read_hook_settings(path, "root") == ("ionode", "", "", "io1 io2", "/run/list")
     path.write_text("JOBS_FOLDER='")
     with pytest.raises(InputError, match="fails"):
         hooks.read_hook_settings(path, "root")

@@ -15,115 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
+from tests.support.hook_site import DAEMONS, HOOKS, POOL, Site, site_in, write_program
 from tests.support.licences import COUNTED, LEFT_ALONE
 from tests.support.slurm import Cluster, cluster
-
-HOOKS = Path(__file__).resolve().parents[3] / "scheduler_plugin" / "hooks"
-POOL = 8
-DAEMONS = "".join(f"io{number} ofi+tcp://10.0.0.{number}:50000\n" for number in range(1, POOL + 1))
-
-
-@dataclass(frozen=True)
-class Site:
-    """A site with settings, daemons, and a script that notes each of its calls."""
-
-    folder: Path
-    shell: str
-
-    @property
-    def jobs(self) -> Path:
-        return self.folder / "jobs"
-
-    @property
-    def hooks(self) -> Path:
-        """The hooks as they are installed, with their settings beside them."""
-        return self.folder / "hooks"
-
-    @property
-    def conf(self) -> Path:
-        return self.hooks / "hooks.conf"
-
-    def configure(self, **values: object) -> None:
-        self.conf.write_text("".join(f"{name}='{value}'\n" for name, value in values.items()))
-
-    def use_script(self) -> None:
-        self.configure(SITE_SCRIPT=self.folder / "site.sh", JOBS_FOLDER=self.jobs)
-
-    def use_gekkofwd(self, daemons: str = DAEMONS) -> None:
-        (self.folder / "daemons").write_text(daemons)
-        (self.folder / "slurm.conf").write_text("ClusterName=none\nSlurmctldHost=localhost\n")
-        self.configure(GEKKOFWD_DAEMONS=self.folder / "daemons", JOBS_FOLDER=self.jobs)
-        with self.conf.open("a") as file:
-            file.write(f"export SLURM_CONF={self.folder}/slurm.conf\n")
-
-    def call(self, hook: str, job: int, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Call a hook as slurmctld does: without PATH and other variables of slurmctld."""
-        return subprocess.run(
-            [f"/bin/{self.shell}", *options_of(self.hooks / hook), str(self.hooks / hook)],
-            env={
-                "SLURM_JOB_ID": str(job),
-                **{
-                    name if name.startswith(("ION", "PATH", "BASH")) else f"SLURM_{name}": value
-                    for name, value in environment.items()
-                },
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-
-    def prolog(
-        self, job: int, licences: str, nodes: str = "n[1-4]"
-    ) -> subprocess.CompletedProcess[str]:
-        return self.call("prolog_slurmctld.sh", job, JOB_LICENSES=licences, JOB_NODELIST=nodes)
-
-    def epilog(
-        self, job: int, licences: str, nodes: str = "n[1-4]"
-    ) -> subprocess.CompletedProcess[str]:
-        return self.call("epilog_slurmctld.sh", job, JOB_LICENSES=licences, JOB_NODELIST=nodes)
-
-    def tells_tasks(self, job: int, **environment: str) -> dict[str, str]:
-        """Variables that TaskProlog sets in a process's environment."""
-        done = self.call("task_prolog.sh", job, **environment)
-        assert done.returncode == 0
-        lines = done.stdout.splitlines()
-        assert all(line.startswith("export ") for line in lines)
-        return dict(line.removeprefix("export ").split("=", 1) for line in lines)
-
-    def calls(self) -> list[str]:
-        log = self.folder / "calls"
-        return log.read_text().splitlines() if log.exists() else []
-
-    def daemons_of(self, job: int) -> list[str]:
-        return (self.jobs / f"{job}.hosts").read_text().splitlines()
-
-    def files(self) -> set[str]:
-        return {path.name for path in self.jobs.iterdir()} - {"lock"}
-
-
-def options_of(script: Path) -> list[str]:
-    """Options of the shell in the program's first line."""
-    return script.read_text().splitlines()[0].removeprefix("#!/bin/sh").split()
-
-
-def write_program(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 # /bin/sh is dash on Debian, and bash on Red Hat and SUSE.
 @pytest.fixture(params=["dash", "bash"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
-    (tmp_path / "jobs").mkdir()
-    (tmp_path / "hooks").mkdir()
-    for script in HOOKS.glob("*.sh"):
-        shutil.copy(script, tmp_path / "hooks")
-    write_program(
-        tmp_path / "site.sh",
-        f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n[ ! -e {tmp_path}/broken ]\n',
-    )
-    return Site(tmp_path, request.param)
+    return site_in(tmp_path, request.param)
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -321,6 +221,7 @@ def test_gekkofwd_gets_its_two_files(site: Site) -> None:
     assert lines == "node-1 0\nnode-2 0\nnode-3 1\nnode-4 1\n"
     assert site.tells_tasks(7) == {
         "ION_COUNT": "2",
+        "ION_NODES": "io1,io2",
         "LIBGKFS_HOSTS_FILE": f"{site.jobs}/7.hosts",
         "LIBGKFS_FORWARDING_MAP_FILE": f"{site.jobs}/7.map",
     }
@@ -634,6 +535,17 @@ def test_tasks_are_told_what_their_job_has_whatever_their_environment_says(real:
         user="nobody",
     )
     assert said.stdout == "3\n"
+
+
+@pytest.mark.promise("hooks-killed")
+@pytest.mark.slurm
+def test_io_nodes_of_a_job_that_slurm_does_not_know_go_to_the_next_one(real: RealSite) -> None:
+    (real.jobs / "999999.hosts").write_text(DAEMONS)
+    script = '#!/bin/sh\necho "$ION_NODES"\n'
+    job = real.slurm.submit("-L", "ionode:2", "-o", str(real.output("lost")), script=script)
+    assert real.finish(job)["Restarts"] == "0"
+    assert real.output("lost").read_text() == "io1,io2\n"
+    assert not (real.jobs / "999999.hosts").exists()
 
 
 @pytest.mark.slurm
