@@ -153,6 +153,15 @@ class ArbitrateSettings(TomlTable):
         default="/run/ioncast-heartbeat/heartbeat",
         description="The file that tells job_submit.lua that the arbiter runs.",
     )
+    hooks: Line | None = Field(
+        default=None,
+        description="The hooks.conf with IO_NODES and PLACEMENT: the list that the arbiter writes.",
+    )
+    disturbances: Line | None = Field(
+        default=None,
+        description="The output of `ioncast interference --store DIR --format json`: programs"
+        " that must not share I/O nodes.",
+    )
     lock: Line = Field(
         default="/run/ioncast-arbiter/lock",
         description="The file that keeps a second arbiter from running.",

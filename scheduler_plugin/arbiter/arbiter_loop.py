@@ -5,24 +5,35 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from prometheus_client.core import Metric
 
-from ioncast_base.errors import IoncastError
+from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
 from scheduler_plugin.arbiter.arbitration import (
     Change,
     decisions_of,
+    decisions_of_running,
+    placing_of,
     plan,
     release_as_decided,
     releases,
 )
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from scheduler_plugin.arbiter.held_metrics import held_metrics
+from scheduler_plugin.arbiter.placement import Names, Program, Sharing, placed
+from scheduler_plugin.arbiter.placement_list import (
+    disturbing_pairs,
+    names_of_jobs,
+    program_of,
+    write_list,
+)
+from scheduler_plugin.hook_settings import HookSettings, read_hook_settings
 from scheduler_plugin.metrics_file import MetricsFile, common_metrics
 from scheduler_plugin.rounds import Failures, ended_by_signals, repeat
 from scheduler_plugin.service_client import Ioncast
@@ -60,6 +71,9 @@ class Arbiter:
     is_dry: bool = False
     # Curves by decision id. A decision never changes, so each is read once.
     _curves: dict[str, dict[int, float]] = field(default_factory=dict)
+    _hooks: HookSettings | None = None
+    # Names of programs by decision id; empty if a decision does not tell.
+    _programs: dict[str, str] = field(default_factory=dict)
     # Jobs that this arbiter released, and jobs whose release Slurm rejected in the last round.
     _refused: set[int] = field(default_factory=set)
     # For the metrics: jobs that are held after the last round, and changes since the start.
@@ -84,10 +98,24 @@ class Arbiter:
         """
         self._said, self._complaints = self._complaints, set()
         jobs = self.slurm.jobs()
-        self._learn(decisions_of(jobs, now_s))
+        decisions = decisions_of(jobs, now_s)
+        if self.settings.arbitrate.hooks:
+            self._failures.attempt("reading hooks.conf", self._read_hooks)
+            decisions += decisions_of_running(jobs)
+        self._learn(decisions)
+        hooks, curves = self._hooks, self._curves
+        if hooks is not None:
+            # With shared I/O nodes there are more licences than I/O nodes.
+            most = len(set(hooks.io_nodes))
+            curves = {key: _up_to(most, curve) for key, curve in curves.items()}
         limits = self._limits_now(now_s)
-        changes = plan(jobs, self._curves, limits, self.settings.arbitrate, now_s)
+        changes = plan(jobs, curves, limits, self.settings.arbitrate, now_s)
         held = [change.job for change in releases(jobs, now_s)]
+        if hooks is not None and not self.is_dry:
+            # Before a release, because the job may start at once.
+            self._failures.attempt(
+                "naming I/O nodes", lambda: self._name(hooks, jobs, changes, now_s)
+            )
         made = self._made(changes, progress)
         self._changed.update("released" if each.is_release else "changed" for each in made)
         released = {change.job.id for change in made if change.is_release}
@@ -139,6 +167,7 @@ class Arbiter:
     def _learn(self, decisions: list[str]) -> None:
         """Read the curves that are not known yet; forget those of jobs that do not wait."""
         self._curves = {key: self._curves[key] for key in decisions if key in self._curves}
+        self._programs = {key: self._programs[key] for key in self._curves}
         end_s = time.monotonic() + _READING_S
         for decision_id in decisions:
             if decision_id in self._curves:
@@ -151,8 +180,33 @@ class Arbiter:
                 return
             if found is not None:
                 self._curves[decision_id] = _curve(found)
+                self._programs[decision_id] = program_of(str(found.get("executable") or ""))
             if time.monotonic() > end_s:
                 return
+
+    def _read_hooks(self) -> None:
+        """Read the hooks' settings, which name the I/O nodes."""
+        self._hooks = None
+        path = self.settings.arbitrate.hooks
+        hooks = read_hook_settings(Path(path or ""))
+        if not (hooks.io_nodes and hooks.placement and hooks.folder):
+            needed = "IO_NODES, PLACEMENT and JOBS_FOLDER"
+            raise InputError(f"{needed} must be set", where=path)
+        self._hooks = hooks
+
+    def _name(
+        self, hooks: HookSettings, jobs: Sequence[Job], changes: Sequence[Change], now_s: float
+    ) -> None:
+        """Write which I/O nodes the hooks give to waiting jobs."""
+        names: dict[int, Names] = {}
+        if hooks.jobs_per_io_node > 1:
+            path = self.settings.arbitrate.disturbances
+            pairs = disturbing_pairs(path) if path else frozenset[frozenset[Program]]()
+            sharing = Sharing(hooks.io_nodes, hooks.jobs_per_io_node, pairs)
+            own = names_of_jobs(hooks.folder, [job.id for job in jobs if job.is_running])
+            known = self._curves, self._programs, self.settings.licence.name
+            names = placed(placing_of(jobs, changes, *known, own, now_s), sharing)
+        write_list(hooks.placement, hooks.io_nodes, names, int(now_s))
 
     def _made(self, changes: Sequence[Change], progress: Callable[[], None]) -> list[Change]:
         """Make changes and log them; return those that Slurm accepted."""
@@ -273,6 +327,10 @@ def _curve(decision: dict[str, Any]) -> dict[int, float]:
         for io_nodes, expected, *_ in decision["curve"]
         if not decision.get("explored") or io_nodes == decision["io_nodes"]
     }
+
+
+def _up_to(most: int, curve: Mapping[int, float]) -> dict[int, float]:
+    return {io_nodes: mib_s for io_nodes, mib_s in curve.items() if io_nodes <= most}
 
 
 def _described(change: Change, is_dry: bool) -> str:

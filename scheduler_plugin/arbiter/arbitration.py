@@ -8,6 +8,7 @@ from statistics import median
 
 from ioncast_base.knapsack import JobCurve, Share, allocate
 from ioncast_base.wording import in_digits
+from scheduler_plugin.arbiter.placement import Names, PlacedJob
 from scheduler_plugin.marks import Mark, mark_of
 from scheduler_plugin.settings import ArbitrateSettings
 from scheduler_plugin.slurm.jobs import Job
@@ -120,6 +121,43 @@ def decisions_of(jobs: Sequence[Job], now_s: float) -> list[str]:
     return list(dict.fromkeys(mark.decision_id for mark in marks))
 
 
+def placing_of(
+    jobs: Sequence[Job],
+    changes: Sequence[Change],
+    curves: Curves,
+    programs: Mapping[str, str],
+    licence: str,
+    names: Mapping[int, Names],
+    now_s: float,
+) -> list[PlacedJob]:
+    """Running jobs with named I/O nodes, and the waiting jobs that get some, in Slurm's order.
+
+    Parameters
+    ----------
+    programs : mapping of str to str
+        Names of programs by decision.
+    names : mapping of int to tuple of str
+        The I/O nodes of running jobs.
+    """
+    licenses = {change.job.id: change.licenses for change in changes}
+    waiting = [job for job in jobs if _is_in_line(job) or _is_held(job, now_s)]
+    running = [job for job in jobs if job.is_running and job.id in names]
+    found = []
+    for job in (*running, *_first_in_line(waiting, None)):
+        count = licence_count(licenses.get(job.id, job.licenses), licence) or 0
+        mark, curve = _mark(job), _curve(job, curves)
+        program = programs.get(mark.decision_id) if mark else None
+        key = (program, job.tasks) if program and job.tasks else None
+        found.append(PlacedJob(job.id, count, curve.get(count, 0.0), key, names.get(job.id, ())))
+    return [job for job in found if job.io_nodes]
+
+
+def decisions_of_running(jobs: Sequence[Job]) -> list[str]:
+    """Ids of the decisions of running jobs, each once."""
+    marks = [mark for job in jobs if job.is_running and (mark := _mark(job))]
+    return list(dict.fromkeys(mark.decision_id for mark in marks))
+
+
 def _mark(job: Job) -> Mark | None:
     return mark_of(job.admin_comment)
 
@@ -133,10 +171,13 @@ def _is_held(job: Job, now_s: float) -> bool:
     return not job.is_held and job.begins_s == mark.held_until_s > now_s
 
 
+def _is_in_line(job: Job) -> bool:
+    return job.is_waiting and not job.is_held and job.reason in _IN_LINE
+
+
 def _is_ours(job: Job, now_s: float) -> bool:
-    is_in_line = job.is_waiting and not job.is_held and job.reason in _IN_LINE
     # Slurm 24.11 names the reason BeginTime only some time after a user has set another time.
-    is_in_line = is_in_line and (job.begins_s or 0) <= now_s
+    is_in_line = _is_in_line(job) and (job.begins_s or 0) <= now_s
     return _mark(job) is not None and (is_in_line or _is_held(job, now_s))
 
 

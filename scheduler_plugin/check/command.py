@@ -30,6 +30,7 @@ from scheduler_plugin.check.asking_sources import (
 from scheduler_plugin.check.controller import Controller, ask_controller, setting_in_file
 from scheduler_plugin.check.plugin import Plugin
 from scheduler_plugin.check.watch_and_arbiter import LOOK, Part
+from scheduler_plugin.hook_settings import INSTALL, HookSettings, read_hook_settings
 from scheduler_plugin.settings import SiteSettings
 
 _NO_SLURM = "run this command on slurmctld's machine, while slurmctld runs"
@@ -117,7 +118,7 @@ class Site:
     settings: Mapping[Part, SiteSettings | MissingSource]
     slurm: Controller | MissingSource
     lua: Plugin | MissingSource | None = None
-    hook_settings: hooks.HookSettings | MissingSource | None = None
+    hook_settings: HookSettings | MissingSource | None = None
 
     @property
     def parts(self) -> dict[Part, SiteSettings]:
@@ -146,7 +147,7 @@ def _ask(files: Mapping[Part, str]) -> Site:
         return Site(files, settings, slurm)
     sources: list[Callable[[], object]] = [partial(plugin.ask_plugin, slurm.folder, slurm.user)]
     for path in list(hooks.own_hooks(slurm).values())[-1:]:
-        sources += [partial(hooks.read_hook_settings, path.with_name("hooks.conf"), slurm.user)]
+        sources += [partial(read_hook_settings, path.with_name("hooks.conf"), slurm.user)]
     return Site(files, settings, slurm, *gathered(*sources))
 
 
@@ -166,7 +167,7 @@ def _slurm_checks(site: Site) -> Iterator[SiteCheck]:
     licences = {part: settings.licence.name for part, settings in site.parts.items()}
     yield SiteCheck("licences", plugin.licence_rows, slurm, known, licences)
     for name in hooks.HOOKS:
-        yield SiteCheck(name, hooks.hook_rows, slurm, known, name, remedy=hooks.INSTALL)
+        yield SiteCheck(name, hooks.hook_rows, slurm, known, name, remedy=INSTALL)
     if site.hook_settings is not None:
         yield SiteCheck("hooks.conf", hooks.settings_rows, site.hook_settings, slurm.user, known)
         yield SiteCheck("", hooks.names_rows, site.hook_settings, slurm)

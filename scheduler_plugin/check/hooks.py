@@ -5,12 +5,11 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from ioncast_base.errors import InputError
-from scheduler_plugin.check.asking_sources import Row, can, fail, ok, said_by, warn
+from scheduler_plugin.check.asking_sources import Row, can, fail, ok, warn
 from scheduler_plugin.check.controller import Controller
 from scheduler_plugin.check.plugin import Plugin, installed_text
+from scheduler_plugin.hook_settings import INSTALL, HookSettings
 
 SHIPPED = Path(__file__).resolve().parents[1] / "hooks"
 # The settings in slurm.conf, and the hook that each names.
@@ -19,26 +18,9 @@ HOOKS = {
     "EpilogSlurmctld": "epilog_slurmctld.sh",
     "TaskProlog": "task_prolog.sh",
 }
-INSTALL = "install -D -t /etc/ioncast/hooks scheduler_plugin/hooks/* (all but hooks.conf)"
 # The hooks read or run these files beside them.
 SHARED = ("io_nodes.sh", "name_io_nodes.sh", "choose_io_nodes.awk")
 _READABLE = stat.S_IROTH | stat.S_IXOTH
-
-
-class HookSettings(NamedTuple):
-    """The values in hooks.conf; the names of all I/O nodes have spaces between."""
-
-    licence: str
-    folder: str
-    script: str
-    io_nodes: str = ""
-    placement: str = ""
-
-
-_VALUES = ("LICENCE", "JOBS_FOLDER", "SITE_SCRIPT", "IO_NODES", "PLACEMENT")
-_READ = 'LICENCE=ionode; . "$1"; IO_NODES=$(echo $IO_NODES); printf "%s\\n" ' + " ".join(
-    f'"${name}"' for name in _VALUES
-)
 
 
 def own_hooks(slurm: Controller) -> dict[str, Path]:
@@ -53,14 +35,6 @@ def own_hooks(slurm: Controller) -> dict[str, Path]:
 def _paths(slurm: Controller, setting: str) -> list[str]:
     """From Slurm 24.05 on the setting may be a list."""
     return [path.strip() for path in slurm.of(setting).split(",")]
-
-
-def read_hook_settings(path: Path, user: str) -> HookSettings:
-    """Let a shell read hooks.conf as SlurmUser."""
-    if not path.is_file():
-        raise InputError("this file is missing", where=str(path), remedy=INSTALL)
-    said = said_by("/bin/sh", "-c", _READ, "sh", str(path), user=user).splitlines()
-    return HookSettings(*[*said, *[""] * len(_VALUES)][: len(_VALUES)])
 
 
 def hook_rows(slurm: Controller, plugin: Plugin, setting: str) -> Iterator[Row]:
@@ -115,16 +89,21 @@ def settings_rows(settings: HookSettings, user: str, plugin: Plugin) -> Iterator
 
 def names_rows(settings: HookSettings, slurm: Controller) -> Iterator[Row]:
     """Compare the names of I/O nodes with Slurm's number of licences."""
-    names, licences = settings.io_nodes.split(), slurm.total(settings.licence)
+    names, licences = len(set(settings.io_nodes)), slurm.total(settings.licence)
+    jobs = settings.jobs_per_io_node
+    shared = f" for {jobs} jobs each" if jobs > 1 else ""
+    text = f"{names} names{shared}, and Slurm has {licences} {settings.licence}"
     if not names:
         return
-    text = f"{len(set(names))} names, and Slurm has {licences} {settings.licence}"
     if not settings.folder:
         advice = "set JOBS_FOLDER, where the hooks note the names"
         yield fail("IO_NODES", "no job gets names without JOBS_FOLDER", advice)
-    elif len(set(names)) != licences:
-        advice = "name each I/O node in hooks.conf once, or change Licenses in slurm.conf"
-        yield warn("IO_NODES", f"{text}: some jobs get fewer names", advice)
+    elif names * jobs < licences:
+        advice = f"name more I/O nodes in hooks.conf, or set Licenses={settings.licence}:N to less"
+        yield warn("IO_NODES", f"{text}: some jobs get fewer names", f"{advice} in slurm.conf")
+    elif names * jobs > licences:
+        advice = f"set Licenses={settings.licence}:{names * jobs} in slurm.conf"
+        yield warn("IO_NODES", f"{text}: some I/O nodes are never used", advice)
     else:
         yield ok("IO_NODES", text)
 

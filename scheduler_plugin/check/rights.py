@@ -17,9 +17,10 @@ from scheduler_plugin.check.asking_sources import (
     unknown,
 )
 from scheduler_plugin.check.controller import Controller
-from scheduler_plugin.check.hooks import SHARED, HookSettings, own_hooks
+from scheduler_plugin.check.hooks import SHARED, own_hooks
 from scheduler_plugin.check.plugin import FILES, Plugin
 from scheduler_plugin.file_rights import RightsProblem, Rule, entries_on_the_way, rights_problems
+from scheduler_plugin.hook_settings import HookSettings
 from scheduler_plugin.settings import SiteSettings
 
 _SUBJECT = "rights"

@@ -11,6 +11,7 @@ export PATH LC_ALL
 LICENCE=ionode
 JOBS_FOLDER=
 IO_NODES=
+JOBS_PER_IO_NODE=1
 PLACEMENT=
 SITE_SCRIPT=
 GEKKOFWD_DAEMONS=
@@ -140,7 +141,7 @@ choose_free() {
         pool | sed 's/^/pool /'
         (cd "$JOBS_FOLDER" && grep -Has . ./*.hosts) | sed 's/^/taken /'
         arbiters_list | sed 's/^/list /'
-    } | awk -v job="$1" -v number="$2" -v jobs_each=1 -v now_s="$(date +%s)" \
+    } | awk -v job="$1" -v number="$2" -v jobs_each="${JOBS_PER_IO_NODE:-1}" -v now_s="$(date +%s)" \
         -f "${0%/*}/choose_io_nodes.awk"
 }
 

@@ -45,6 +45,7 @@ from scheduler_plugin.check.controller import (
     setting_in_file,
 )
 from scheduler_plugin.check.plugin import SHIPPED, Plugin, ask_plugin
+from scheduler_plugin.hook_settings import HookSettings, read_hook_settings
 from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
 from scheduler_plugin.settings import (
     DarshanSettings,
@@ -442,27 +443,28 @@ def test_the_folder_of_the_hooks(
 ) -> None:
     monkeypatch.setattr(hooks, "can", lambda _user, right, _path: right != refused)
     tmp_path.chmod(mode)
-    values = hooks.HookSettings("ionode", str(tmp_path), "/site/switch")._replace(**changed)
+    values = HookSettings("ionode", str(tmp_path), "/site/switch")._replace(**changed)
     settings = replace(PLUGIN, modes=frozenset(["arbitrate" if is_arbitrated else "on"]))
     assert status_of(hooks.settings_rows, values, "slurm", settings) == status
     assert status_of(hooks.settings_rows, GAP, "slurm", settings) == "FAIL"
 
 
 @pytest.mark.parametrize(
-    ("names", "folder", "statuses"),
+    ("names", "jobs", "folder", "statuses"),
     [
-        ("", "/jobs", []),
-        ("io1 io2", "/jobs", ["OK"]),
-        ("io1 io2", "", ["FAIL"]),
-        ("io1 io1", "/jobs", ["WARN"]),
-        ("io1 io2 io3", "/jobs", ["WARN"]),
+        ("", 1, "/jobs", []),
+        ("io1 io2 io3 io4", 1, "/jobs", ["OK"]),
+        ("io1 io2", 2, "/jobs", ["OK"]),
+        ("io1 io2 io3 io4", 1, "", ["FAIL"]),
+        ("io1 io2 io3 io3", 1, "/jobs", ["WARN"]),
+        ("io1 io2 io3", 2, "/jobs", ["WARN"]),
     ],
 )
 def test_names_of_io_nodes_are_as_many_as_licences(
-    names: str, folder: str, statuses: list[str]
+    names: str, jobs: int, folder: str, statuses: list[str]
 ) -> None:
-    controller = replace(CONTROLLER, totals={"ionode": 2})
-    values = hooks.HookSettings("ionode", folder, "", names)
+    controller = replace(CONTROLLER, totals={"ionode": 4})
+    values = HookSettings("ionode", folder, "", tuple(names.split()), jobs)
     rows = rows_about(hooks.names_rows, values, controller)
     assert [row.status for row in rows] == statuses
 
@@ -470,12 +472,18 @@ def test_names_of_io_nodes_are_as_many_as_licences(
 def test_hooks_conf_is_read_by_a_shell(tmp_path: Path) -> None:
     path = tmp_path / "hooks.conf"
     path.write_text(f"# LICENCE=no\nJOBS_FOLDER={tmp_path}/jobs\nSITE_SCRIPT=\n")
-    assert hooks.read_hook_settings(path, "root") == ("ionode", f"{tmp_path}/jobs", "", "", "")
+    assert read_hook_settings(path, "root") == ("ionode", f"{tmp_path}/jobs", "", (), 1, "")
     path.write_text('IO_NODES="io1\n  io2"\nPLACEMENT=/run/list\n')
-    assert hooks.read_hook_settings(path, "root") == ("ionode", "", "", "io1 io2", "/run/list")
+    assert read_hook_settings(path, "root") == (
+        *("ionode", "", "", ("io1", "io2"), 1, "/run/list"),
+    )
+    for number in ("0", "x", "9" * 5000, "1.5"):
+        path.write_text(f"JOBS_PER_IO_NODE={number}\n")
+        with pytest.raises(InputError, match="is not a number from 1 to 64"):
+            read_hook_settings(path, "root")
     path.write_text("JOBS_FOLDER='")
     with pytest.raises(InputError, match="fails"):
-        hooks.read_hook_settings(path, "root")
+        read_hook_settings(path, "root")
 
 
 # Watch and arbiter ------------------------------------------------------------------------------
