@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from scheduler_plugin.arbiter.arbiter_loop import Arbiter
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import SiteSettings
 from scheduler_plugin.slurm import Slurm, SlurmAnswerError, SlurmUnreachableError
+from scheduler_plugin.slurm.licences import licence_count
 from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, served
 
 # Minutes after the submission of the recorded job, and before its hold ends by itself: it is
@@ -73,3 +75,38 @@ def test_a_change_without_an_answer_ends_the_round_without_progress(
     with pytest.raises(SlurmUnreachableError):
         arbiter.round(LATER_S, lambda: progress.append(1))
     assert progress == []
+
+
+def with_hooks(arbiter: Arbiter, hooks: Path) -> Arbiter:
+    arbitrate = arbiter.settings.arbitrate.model_copy(update={"hooks": str(hooks)})
+    arbiter.settings = arbiter.settings.model_copy(update={"arbitrate": arbitrate})
+    return arbiter
+
+
+def test_the_list_for_the_hooks_is_written_before_jobs_are_released(
+    arbiter: Arbiter, slurmrestd: Slurmrestd, tmp_path: Path
+) -> None:
+    placement = tmp_path / "placement"
+    placement.touch()
+    hooks = tmp_path / "hooks.conf"
+    hooks.write_text(
+        f"IO_NODES='io1 io2 io3 io4'\nJOBS_PER_IO_NODE=2\nJOBS_FOLDER={tmp_path}\n"
+        f"PLACEMENT={placement}\n"
+    )
+    seen: list[str] = []
+    made = with_hooks(arbiter, hooks).round(LATER_S, lambda: seen.append(placement.read_text()))
+    [job] = [change.job for change in made]
+    names = [f"io{number}" for number in range(1, 5)]
+    chosen = " ".join(names[: licence_count(job.licenses, "ionode")])
+    lines = [f"ioncast-placement {LATER_S:.0f}", f"* {' '.join(names)}", f"end {LATER_S:.0f}"]
+    assert seen[0].splitlines() == [*lines[:2], f"{job.id} {chosen}", lines[2]]
+
+
+def test_a_fault_of_the_list_delays_no_release(arbiter: Arbiter, tmp_path: Path) -> None:
+    hooks = tmp_path / "hooks.conf"
+    with_hooks(arbiter, hooks)
+    assert len(arbiter.round(LATER_S)) == 1
+    hooks.write_text(f"IO_NODES=io1\nJOBS_FOLDER={tmp_path}\nPLACEMENT={tmp_path}/none\n")
+    assert len(arbiter.round(LATER_S)) == 1
+    hooks.write_text("IO_NODES=io1\n")
+    assert len(arbiter.round(LATER_S)) == 1

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from scheduler_plugin.arbiter.placement_list import list_text
 from tests.support.examples import examples
 from tests.support.hook_site import HOOKS, Site, site_in, write_program
 
@@ -31,7 +32,7 @@ def chosen(
     """The I/O nodes of job 7, as the hooks choose them."""
     lines = [f"pool {name}" for name in pool]
     lines += [f"taken ./{job}.hosts:{name}" for job, own in (taken or {}).items() for name in own]
-    lines += [f"list {line}" for line in placement.split("\n") if placement]
+    lines += [f"list {line}" for line in placement.removesuffix("\n").split("\n") if placement]
     values = {"job": 7, "number": number, "jobs_each": jobs_each, "now_s": NOW_S}
     variables = [word for key, value in values.items() for word in ("-v", f"{key}={value}")]
     done = subprocess.run(
@@ -56,6 +57,13 @@ def test_the_first_free_io_nodes_are_chosen_without_a_list() -> None:
 def test_a_new_list_gives_the_order(age_s: int) -> None:
     placement = written("* io5 io4 io1", age_s=age_s)
     assert chosen(4, taken={1: ["io4"]}, placement=placement) == ["io5", "io1", "io2", "io3"]
+
+
+def test_the_list_that_the_arbiter_writes_is_read() -> None:
+    names = {number: ("io8", f"io{number % 8 + 1}") for number in range(6, 2000)}
+    placement = list_text(tuple(reversed(NAMES)), names, NOW_S)
+    assert chosen(3, placement=placement) == ["io8", "io7", "io6"]
+    assert chosen(2, placement=placement, taken={1: ["io8"]}, jobs_each=2) == ["io8", "io7"]
 
 
 def test_a_line_for_the_job_counts_before_the_order_of_all() -> None:
@@ -154,6 +162,16 @@ def test_tasks_and_the_sites_script_are_told_the_names(site: Site) -> None:
     assert site.epilog(7, "ionode:2").returncode == 0
     assert site.calls() == ["start io1,io2", "end io1,io2"]
     assert site.files() == set()
+
+
+def test_a_site_may_let_jobs_share_io_nodes(site: Site) -> None:
+    configure(site, JOBS_PER_IO_NODE=2)
+    for job in (1, 2, 3):
+        site.prolog(job, "ionode:5")
+    loads = Counter(name for job in (1, 2, 3) for name in names_of(site, job))
+    assert loads == {name: 2 if name not in {"io8"} else 1 for name in NAMES}
+    assert site.prolog(4, "ionode:1").returncode == 0
+    assert names_of(site, 4) == ["io8"]
 
 
 def test_the_arbiters_list_is_read_where_the_site_names_it(site: Site) -> None:
