@@ -1,4 +1,4 @@
-"""Who shares an I/O node with whom, and the files from which the arbiter reads it."""
+"""Placement: waiting jobs on shared I/O nodes, and the files from which the arbiter reads it."""
 
 from __future__ import annotations
 
