@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from errno import ENOTDIR
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -125,14 +126,20 @@ def queries(folder: Path | None = None) -> list[Query]:
         If a file of the folder cannot be read, or its first lines do not describe a query.
     """
     try:
-        paths = [*_FOLDER.glob("*.sql"), *(folder.glob("*.sql") if folder else ())]
         if folder and not folder.is_dir():
             raise NotADirectoryError(ENOTDIR, "this is not a folder", str(folder))
-        found = {path.stem: _read(path) for path in paths}
+        own = {path.stem: _read(path) for path in folder.glob("*.sql")} if folder else {}
+        found = {**_shipped(), **own}
     except (OSError, UnicodeDecodeError) as error:
         where = getattr(error, "filename", None) or str(folder)
         raise InputError(getattr(error, "strerror", None) or str(error), where=where) from error
     return [found[name] for name in sorted(found)]
+
+
+@cache
+def _shipped() -> Mapping[str, Query]:
+    """Read the shipped queries once: it takes as long as to answer a small one."""
+    return {path.stem: _read(path) for path in _FOLDER.glob("*.sql")}
 
 
 def query_of(name: str, folder: Path | None = None) -> Query:
