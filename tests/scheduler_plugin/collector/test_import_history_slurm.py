@@ -16,6 +16,7 @@ from scheduler_plugin.collector.state import copied_state
 from tests.scheduler_plugin.collector.test_watch_slurm import (
     _DECISION,
     _LOG_OF_RUN,
+    Home,
     Site,
     _outcomes_of,
     _runs_of,
@@ -29,17 +30,17 @@ pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 _BENCHMARKS = (
     Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "benchmarks.csv"
 )
-_QUESTION = "/v1/decisions?system=testbed&user=root&name=hacc&nodes=1"
 
 
 class Past(Site):
     """A site with measurements, whose watch waits a second for logs."""
 
-    def __init__(self, slurm: Cluster, folder: Path) -> None:
-        super().__init__(slurm, folder)
+    def __init__(self, slurm: Cluster, folder: Path, home: Home) -> None:
+        super().__init__(slurm, folder, home)
+        self.question = f"/v1/decisions?system={self.system}&user=root&name=hacc&nodes=1"
         self.config.write_text(self.config.read_text().replace("wait_s = 86400", "wait_s = 1"))
-        size = ("--system", "testbed", "--tasks", "16", "--nodes", "8")
-        command = ["bench", "import", str(_BENCHMARKS), *size, "--db", self.database]
+        size = ("--system", self.system, "--tasks", "16", "--nodes", "8")
+        command = ["bench", "import", str(_BENCHMARKS), *size, "--db", home.database]
         subprocess.run([sys.executable, "-m", "ioncast", *command], check=True, capture_output=True)
 
     def import_(self, *options: str) -> list[str]:
@@ -68,17 +69,24 @@ class Past(Site):
 
 
 @pytest.fixture
-def past(tmp_path: Path) -> Iterator[Past]:
+def home(tmp_path: Path) -> Home:
+    folder = tmp_path / "service"
+    folder.mkdir()
+    return Home(folder)
+
+
+@pytest.fixture
+def past(tmp_path: Path, home: Home) -> Iterator[Past]:
     with cluster(tmp_path / "slurm", nodes=2, rest=True, accounting=True) as slurm:
-        yield Past(slurm, tmp_path)
+        yield Past(slurm, tmp_path, home)
 
 
-def _outcomes(served: Served, jobs: list[int]) -> list[list[int]]:
+def _outcomes(past: Past, served: Served, jobs: list[int]) -> list[list[int]]:
     """Numbers of I/O nodes of the outcomes of each job."""
-    return [[io_nodes for _, io_nodes, _ in _outcomes_of(served, job)] for job in jobs]
+    return [[io_nodes for _, io_nodes, _ in _outcomes_of(past, served, job)] for job in jobs]
 
 
-def test_after_the_import_the_next_job_gets_a_decision(past: Past) -> None:
+def test_after_the_import_the_next_job_gets_a_decision(past: Past, home: Home) -> None:
     """Jobs of the past ran before there was a service; the import is killed and goes on."""
     slurm = past.slurm
     both = past.logs_by_run("hacc-io-ionodes4-dxt", "periodic-ionodes4")
@@ -97,16 +105,16 @@ def test_after_the_import_the_next_job_gets_a_decision(past: Past) -> None:
         slurm.wait_for(job, "COMPLETED")
     past.wait_for_accounting(6)
 
-    with past.served() as served:
-        assert served.ask(_QUESTION).json["source"] == "default"
+    with home.served() as served:
+        assert served.ask(past.question).json["source"] == "default"
         tried = past.imported("--dry-run")
         assert tried.returncode == 0, tried.stderr
         assert tried.stdout.count("would send outcome ") == 4
         assert tried.stdout.count("would send trace ") == 1
-        assert not any(_runs_of(served, job) for job in jobs)
+        assert not any(_runs_of(past, served, job) for job in jobs)
 
         with killed_at_the_end(past.import_(), stderr=subprocess.DEVNULL) as first:
-            wait_for(lambda: any(_runs_of(served, job) for job in jobs), "run")
+            wait_for(lambda: any(_runs_of(past, served, job) for job in jobs), "run")
             first.kill()
         assert first.returncode == -signal.SIGKILL
         # A job that ended meanwhile belongs to the watch.
@@ -114,21 +122,21 @@ def test_after_the_import_the_next_job_gets_a_decision(past: Past) -> None:
         assert done.returncode == 0, done.stderr
         assert "6 jobs done, 1 without a log; " in done.stderr
         assert "0 rejected, 0 waiting" in done.stderr
-        assert _outcomes(served, jobs) == [[2, 2], [4], [], [1], []]
-        assert [len(_runs_of(served, job)) for job in jobs] == [2, 1, 1, 1, 0]
-        assert _outcomes_of(served, marked)[0][2] == _DECISION
+        assert _outcomes(past, served, jobs) == [[2, 2], [4], [], [1], []]
+        assert [len(_runs_of(past, served, job)) for job in jobs] == [2, 1, 1, 1, 0]
+        assert _outcomes_of(past, served, marked)[0][2] == _DECISION
 
         # The watch sends jobs of slurmctld again, and the service recognises them.
         watched = past.once()
         assert watched.returncode == 0, watched.stderr
         again = past.imported()
         assert "0 traces and 0 outcomes sent, 0 rejected, 0 waiting" in again.stderr
-        assert _outcomes(served, jobs) == [[2, 2], [4], [], [1], []]
-        assert [len(_runs_of(served, job)) for job in jobs] == [2, 1, 1, 1, 0]
-        wait_for(lambda: served.ask(_QUESTION).json["source"] == "history", "prepared answer")
+        assert _outcomes(past, served, jobs) == [[2, 2], [4], [], [1], []]
+        assert [len(_runs_of(past, served, job)) for job in jobs] == [2, 1, 1, 1, 0]
+        wait_for(lambda: served.ask(past.question).json["source"] == "history", "prepared answer")
 
 
-def test_a_failure_is_one_line_and_an_exit_code(past: Past) -> None:
+def test_a_failure_is_one_line_and_an_exit_code(past: Past, home: Home) -> None:
     future = past.imported("--until", "2001-01-01")
     assert future.returncode == 2
     assert "no job can have ended between --since and --until" in future.stderr
@@ -139,7 +147,7 @@ def test_a_failure_is_one_line_and_an_exit_code(past: Past) -> None:
     assert stops.startswith("ioncast: the import stops: ")
     assert "the service cannot be reached" in stops
     assert summary.startswith("ioncast: 0 jobs done, ")
-    with past.served():
+    with home.served():
         past.slurm.stop("slurmrestd")
         (past.folder / "jwt").write_text("not.a.token")
         past.slurm.start("slurmrestd")
