@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-_SHARE = float(os.environ.get("IONCAST_TEST_EXAMPLES", "0.1"))
+_SHARE = float(os.environ.get("IONCAST_TEST_EXAMPLES", "0.15"))
 _FEWEST = 5
 # `make nightly` takes the date, so that each night tries other examples.
 SEED = os.environ.get("IONCAST_TEST_SEED", "0")
