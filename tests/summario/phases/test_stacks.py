@@ -64,7 +64,6 @@ def test_genuine_logs_together_have_the_phases_of_each(shared_data: Path) -> Non
     assert_alike_together(runs)
 
 
-@pytest.mark.slow
 @settings(
     max_examples=examples(400),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -123,7 +123,6 @@ def test_a_run_of_any_number_of_processes_needs_no_more_memory(tmp_path: Path) -
         tracemalloc.stop()
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @settings(
     max_examples=examples(500),
