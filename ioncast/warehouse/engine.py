@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 import duckdb
@@ -80,6 +82,7 @@ def asking(
     if limits is not None:
         memory = f"{limits.memory_mib}MiB"
         config = {"threads": limits.threads, "memory_limit": memory, "temp_directory": ""}
+    ends_s = inf if limits is None else monotonic() + limits.seconds
     with (
         duckdb.connect(":memory:", config=config) as database,
         _ended_in_time(database, limits),
@@ -89,7 +92,7 @@ def asking(
         except duckdb.Error as error:
             where = str(data) if isinstance(data, Path) else "tables"
             raise _failure(error, where, limits, UnreadableStoreError) from error
-        yield lambda query, values: _answer(database, query, values, limits)
+        yield lambda query, values: _answer(database, query, values, limits, ends_s)
 
 
 @contextmanager
@@ -122,7 +125,11 @@ def _answer(
     query: Query,
     values: Mapping[str, Any],
     limits: EngineLimits | None,
+    ends_s: float,
 ) -> pa.Table:
+    # Between two interrupts a short query would still have an answer.
+    if limits is not None and monotonic() > ends_s:
+        raise _too_long(query.name, limits)
     try:
         text = in_duckdb(query.text)
         kinds = [statement.type for statement in database.extract_statements(text)]
@@ -136,6 +143,10 @@ def _answer(
         raise _failure(error, query.name, limits) from error
 
 
+def _too_long(where: str, limits: EngineLimits) -> TooLargeQueryError:
+    return TooLargeQueryError(f"this takes longer than {limits.seconds:g} s", where=where)
+
+
 def _failure(
     error: duckdb.Error,
     where: str,
@@ -144,7 +155,7 @@ def _failure(
 ) -> InputError:
     """Make an error of ours of DuckDB's."""
     if limits is not None and isinstance(error, duckdb.InterruptException):
-        return TooLargeQueryError(f"this takes longer than {limits.seconds:g} s", where=where)
+        return _too_long(where, limits)
     if limits is not None and isinstance(error, duckdb.OutOfMemoryException):
         what = f"this takes more than {limits.memory_mib} MiB of memory"
         return TooLargeQueryError(what, where=where)
