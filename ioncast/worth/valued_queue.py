@@ -52,11 +52,11 @@ def joined(jobs: Iterable[QueuedJob], logs: Iterable[LoggedIo]) -> list[JobIo]:
 
     A job with several logs has the curve of the log with most bytes; all bytes move at its speed.
     """
-    of_job: dict[int, list[LoggedIo]] = defaultdict(list)
+    of_number: dict[int | None, list[LoggedIo]] = defaultdict(list)
     for log in logs:
         if log.job_id is not None:
-            of_job[log.job_id].append(log)
-    return [_of_job(job, of_job.get(-1 if job.job_id is None else job.job_id, ())) for job in jobs]
+            of_number[log.job_id].append(log)
+    return [_of_job(job, of_number.get(job.job_id, ())) for job in jobs]
 
 
 def _of_job(job: QueuedJob, logs: Sequence[LoggedIo]) -> JobIo:

@@ -22,7 +22,7 @@ from ioncast.worth.valued_queue import (
     known_queue,
     unknown_applications,
 )
-from ioncast.worth.workload import Floats, Ints, Workload
+from ioncast.worth.workload import Floats, Ints, Workload, check_sizes
 from ioncast_base.errors import InputError
 
 REPLAYS = 50
@@ -130,7 +130,9 @@ def worth_of(
     of_cores = all(each.job.cores for each in jobs)
     hours = np.array([hours_of(each.job, of_cores=of_cores) for each in jobs])
     rates = hours / np.array([each.job.run_s for each in jobs])
-    machine_nodes = _machine_nodes([each.job for each in jobs], nodes)
+    queue = [each.job for each in jobs]
+    machine_nodes = nodes or _most_nodes_at_once(queue)
+    check_sizes(queue, Machine(machine_nodes, 0))
     days = _days(np.array([each.job.submit_s for each in jobs]))
     numbers = [IoCurve("", None, dict.fromkeys(curve.io_nodes, 1.0)) for curve in curves]
     direct = None
@@ -236,19 +238,12 @@ def _best(machine: Machine) -> Policy:
     return Policy("best", ARMS["best"], asks)
 
 
-def _machine_nodes(jobs: Sequence[QueuedJob], nodes: int | None) -> int:
-    """Count the compute nodes of the machine: as given, or as many as jobs had at once."""
-    largest = max(job.nodes for job in jobs)
-    if nodes is not None:
-        if nodes < largest:
-            what = f"a job of the queue has {largest} nodes, but the machine has {nodes}"
-            raise InputError(what, where="--nodes", remedy=f"give at least {largest}")
-        return nodes
-    started = [job for job in jobs if job.start_s is not None]
-    times = [(job.start_s or 0.0, job.nodes) for job in started]
-    times += [((job.start_s or 0.0) + job.run_s, -job.nodes) for job in started]
+def _most_nodes_at_once(jobs: Sequence[QueuedJob]) -> int:
+    started = [(job.start_s, job) for job in jobs if job.start_s is not None]
+    times = [(start_s, job.nodes) for start_s, job in started]
+    times += [(start_s + job.run_s, -job.nodes) for start_s, job in started]
     # A job that ends frees its nodes for one that starts at the same time.
-    return max(largest, *accumulate(change for _, change in sorted(times)))
+    return max(accumulate(change for _, change in sorted(times)), default=0)
 
 
 def _arm(pool: int, arm: str, measured: Floats, direct: Floats | None) -> PoolArm:

@@ -63,7 +63,7 @@ def workload(
     those with static allocation, so the share, the run time and the curve give the bytes. A job
     that is larger than the machine is an InputError.
     """
-    _check_sizes(jobs, machine)
+    check_sizes(jobs, machine)
     places = {curve.name: place for place, curve in enumerate(curves)}
     of_application = cache(lambda application: _drawn(seed, application, io_share))
     near = cache(lambda nodes: _near(nodes, curves))
@@ -103,7 +103,8 @@ def workload(
     )
 
 
-def _check_sizes(jobs: Sequence[QueuedJob], machine: Machine) -> None:
+def check_sizes(jobs: Sequence[QueuedJob], machine: Machine) -> None:
+    """Check that no job is larger than the machine."""
     largest = max(job.nodes for job in jobs)
     if largest > machine.nodes:
         raise InputError(
