@@ -40,7 +40,6 @@ from ioncast.diagnosis.verdict import (
     UsualBandwidth,
     is_slow_beside,
     judge,
-    usual_of_history,
 )
 from ioncast.warehouse.engine import Ask
 from ioncast.warehouse.times_alone import FEWEST_JOBS
@@ -52,6 +51,8 @@ EvidenceOf = Callable[[str], Sequence[ServerEvidence]]
 _MOST_TRACED = 5
 # Other jobs with the same stripes whose median counts.
 _FEWEST_TWINS = 3
+# 90 % of the other jobs are between.
+_BAND = (0.05, 0.95)
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class History:
             return _diagnosis(row, facts)
         [row] = self.runs.rows.slice(place, 1).to_pylist()
         others = others_of(self.runs, self.normals, place)
-        usual, weather = self._usual(place), self._weather.weather_at(place)
+        usual, weather = self._usual(place, others), self._weather.weather_at(place)
         at_level = self._at_level(place, usual, weather)
         is_slow = bool(self.normals.is_slow[place])
         if usual is None and predicted is not None:
@@ -206,16 +207,17 @@ class History:
             for at, row in enumerate(rows)
         )
 
-    def _usual(self, place: int) -> UsualBandwidth | None:
-        normals = self.normals
-        if not np.isfinite(normals.log_mib_s[place]):
+    def _usual(self, place: int, others: Ints) -> UsualBandwidth | None:
+        """Find the median of other jobs, and the bandwidths of 90 % of these."""
+        log_mib_s = float(self.normals.log_mib_s[place])
+        if not np.isfinite(log_mib_s):
             return None
-        days = self.runs.day[normals.first[place] : normals.end[place]]
-        days = days[np.isfinite(days)]
-        return usual_of_history(
-            float(normals.log_mib_s[place]),
-            (float(normals.band[0, place]), float(normals.band[1, place])),
-            int(normals.jobs[place]),
+        job = np.unique(self.runs.job[others], return_inverse=True)[1]
+        low, high = np.exp(np.quantile(medians(self.runs.log_mib_s[others], job), _BAND))
+        days = self.runs.day[others][np.isfinite(self.runs.day[others])]
+        return UsualBandwidth(
+            *("history", float(np.exp(log_mib_s)), float(low), float(high)),
+            int(self.normals.jobs[place]),
             round(days.min() * DAY_US) if len(days) else None,
             round(days.max() * DAY_US) if len(days) else None,
         )

@@ -28,7 +28,6 @@ SLOW_RATIO = 2.0
 _DEVIATIONS = 3.0
 # The median absolute deviation of a normal distribution times this is its standard deviation.
 _OF_MAD = 1.4826
-_BAND = (0.05, 0.95)
 _VARIANT = ("system", "user_id", "program", "processes")
 
 
@@ -80,8 +79,6 @@ class Normals:
         deviation.
     log_ratio : ndarray of float
         The logarithm of the slowdown ratio: usual by own bandwidth.
-    band : ndarray of shape (2, n)
-        Logarithms between which 90 % of the slowdown ratios lie.
     """
 
     first: Ints
@@ -90,7 +87,6 @@ class Normals:
     log_mib_s: Floats
     spread: Floats
     log_ratio: Floats
-    band: Floats
 
     @cached_property
     def is_slow(self) -> Bools:
@@ -139,7 +135,6 @@ def normals_of(runs: Runs) -> Normals:
     size = len(runs)
     first, end, jobs = np.zeros((3, size), np.int64)
     usual, spread = np.full((2, size), np.nan)
-    band = np.full((2, size), np.nan)
     edges = np.append(np.flatnonzero(np.diff(runs.variant, prepend=-1)), size)
     for begin, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         moved = runs.moved_bytes[begin:stop]
@@ -163,8 +158,7 @@ def normals_of(runs: Runs) -> Normals:
         usual[members] = _medians_of_others(of_jobs, place[members - begin])
         middle = np.median(of_jobs)
         spread[members] = _OF_MAD * np.median(np.abs(of_jobs - middle))
-        band[:, members] = np.quantile(middle - of_jobs, _BAND)[:, None]
-    return Normals(first, end, jobs, usual, spread, usual - runs.log_mib_s, band)
+    return Normals(first, end, jobs, usual, spread, usual - runs.log_mib_s)
 
 
 def others_of(runs: Runs, normals: Normals, place: int) -> Ints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import exp, log
+from math import log
 from typing import Literal
 
 from ioncast.diagnosis.level import Weather
@@ -264,18 +264,6 @@ def _part_of(evidence: ServerEvidence, twins: Twins) -> tuple[Cause, str | None]
     if evidence.answer == "not busy":
         return "unknown", NOT_BUSY
     return "unknown", evidence.reason or NO_SAMPLES
-
-
-def usual_of_history(
-    log_mib_s: float,
-    band: tuple[float, float],
-    jobs: int,
-    first_us: int | None,
-    last_us: int | None,
-) -> UsualBandwidth:
-    """Make the usual bandwidth from its logarithm and the band of slowdown ratios."""
-    low, high = exp(log_mib_s - band[1]), exp(log_mib_s - band[0])
-    return UsualBandwidth("history", exp(log_mib_s), low, high, jobs, first_us, last_us)
 
 
 def _seconds(moved_bytes: float, mib_s: float | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,7 @@ from ioncast_base.wording import bandwidth, in_digits
 # The figure's line: 90 % of Harrington's runs were below this share of metadata.
 _SHARE = 0.23
 _ROOM = 1.1
+_RATIOS = (0.5, 2.0, 5.0, 20.0, 50.0)
 _FEW, _MANY = "too few OSTs", "too many OSTs"
 
 
@@ -58,13 +60,13 @@ def _by_share(runs: Sequence[ComparedRun], diagnosis: Diagnosis) -> figures.Figu
 
 
 def _by_time(runs: Sequence[ComparedRun], diagnosis: Diagnosis) -> figures.Figure:
-    """Draw figure 4: the slowdown ratios in order, with the band of 90 % of them."""
+    """Draw figure 4: the slowdown ratios in order, with the band of 90 % of the others."""
     ratios = [run.slowdown or 1.0 for run in runs]
     usual, series = diagnosis.facts.usual, list[figures.Series]()
     if usual is not None and usual.basis == "history":
         lows, highs = ([usual.mib_s / each] * 2 for each in (usual.high_mib_s, usual.low_mib_s))
         ends = [0.0, max(len(runs) - 1.0, 1.0)]
-        series.append(figures.Band("90% of the runs", "var(--other)", ends, lows, highs))
+        series.append(figures.Band("90% of the other jobs", "var(--band)", ends, lows, highs))
     kinds: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         kinds.setdefault(_kind(run, diagnosis), []).append(place)
@@ -81,7 +83,11 @@ def _by_time(runs: Sequence[ComparedRun], diagnosis: Diagnosis) -> figures.Figur
         if at:
             series.append(figures.Points(name, colour, at, values, symbol, hints=hints))
     across = figures.Axis("runs in their order", -0.5, len(runs) - 0.5, {}, has_grid=False)
-    axis = figures.logarithmic(min(ratios) / _ROOM, max(ratios) * _ROOM, "slowdown ratio")
+    low, high = min(ratios) / _ROOM, max(ratios) * _ROOM
+    axis = figures.logarithmic(low, high, "slowdown ratio")
+    # Most ratios are between two powers of ten.
+    ticks = {ratio: in_digits(ratio) for ratio in _RATIOS if low <= ratio <= high}
+    axis = replace(axis, ticks={**axis.ticks, **ticks})
     return figures.Figure([figures.Panel(across, axis, series)])
 
 

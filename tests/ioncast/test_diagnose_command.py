@@ -84,7 +84,7 @@ def test_a_log_outside_of_the_store(store: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "solver, job 20, 1 process: The bandwidth is normal."
-    assert "the median of 10 other jobs from 2026-01-02 to 2026-01-21" in lines[1]
+    assert "the median of 10 other jobs from 2026-01-02 to 2026-01-11" in lines[1]
 
 
 def test_a_log_that_the_store_has_counts_once(store: Path) -> None:
@@ -173,3 +173,10 @@ def test_samples_of_servers_are_evidence_about_runs_of_the_store(tmp_path: Path)
     [evidence] = after["servers"]
     assert (evidence["answer"], evidence["reason"]) == ("unknown", "servers not known")
     assert after["verdict"] == "unknown"
+
+
+def test_the_interval_of_other_jobs_is_without_the_own_run(store: Path) -> None:
+    [found] = diagnosed("10", "--store", store)
+    # 100 MiB in 10.01 to 10.09 s with metadata, where this run took 90 s.
+    assert found["usual"]["jobs"] == 9
+    assert 100 / 10.1 < found["usual"]["low_mib_s"] < found["usual"]["high_mib_s"] < 100 / 10
