@@ -9,6 +9,7 @@ from ioncast.worth.in_words import arm_rows, sentences, unknown_rows, unknown_se
 from ioncast.worth.valuing import ARMS, PoolArm, QueueWorth, ReplayedValue
 from ioncast_base.pages import figures
 from ioncast_base.pages.page import bullets, drawn, heading, paragraph, table, write_page
+from ioncast_base.wording import in_digits
 
 
 def write_worth(path: str | Path, found: QueueWorth) -> None:
@@ -35,17 +36,19 @@ def write_worth(path: str | Path, found: QueueWorth) -> None:
 def _by_pool(
     found: QueueWorth, unit: str, value_of: Callable[[PoolArm], ReplayedValue]
 ) -> figures.Figure:
-    """Draw a value of all arms by the size of the pool, with intervals."""
+    """Draw a value of all arms by the size of the pool: its interval as a bar, and a point."""
     pools = sorted({arm.pool for arm in found.arms})
-    series: list[figures.Series] = []
-    for place, arm in enumerate(dict.fromkeys(each.arm for each in found.arms)):
-        values = [value_of(each) for each in found.arms if each.arm == arm]
-        at, colour = [float(number) for number in range(len(pools))], figures.kind_colour(place)
-        series.append(
-            figures.Band(
-                "", colour, at, [each.low for each in values], [each.high for each in values]
-            )
-        )
-        series.append(figures.Line(arm, colour, at, [each.value for each in values]))
+    arms = list(dict.fromkeys(arm.arm for arm in found.arms))
+    bars, points = list[figures.Series](), list[figures.Series]()
+    for place, name in enumerate(arms):
+        values = [value_of(arm) for arm in found.arms if arm.arm == name]
+        shift, width = figures.side_by_side(len(arms), place)
+        at = [number + shift for number in range(len(pools))]
+        lows, highs = ([getattr(each, end) for each in values] for end in ("low", "high"))
+        bars.append(figures.Bars(name, figures.kind_colour(place), at, highs, lows, width))
+        said = [f"{name}: {in_digits(each.value)} {unit}" for each in values]
+        middles = [each.value for each in values]
+        points.append(figures.Points("", "var(--text)", at, middles, size=6, hints=said))
     across = figures.categories([str(pool) for pool in pools], "I/O nodes of the pool")
-    return figures.Figure([figures.Panel(across, figures.from_zero(series, unit), series)])
+    axis = figures.from_zero([*bars, *points], unit)
+    return figures.Figure([figures.Panel(across, axis, [*bars, *points])])
