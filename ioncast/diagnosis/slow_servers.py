@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ioncast.diagnosis.normal import Bools, Floats, Ints, Normals, Runs, medians, numbers
-from ioncast.insights.facts.slow_osts import FEWEST_FILES, SlowOst, slow_osts
+from ioncast.insights.facts.slow_osts import FEWEST_FILES
 from ioncast.warehouse.times_alone import LIKE_BYTES
 
 # A server is named below this probability, if jobs are slower there by at least this ratio.
@@ -76,8 +76,8 @@ def slow_servers_of(runs: Runs, normals: Normals, places: pa.Table) -> list[Slow
 
     References
     ----------
-    The test is `slow_osts`, whose correlation is pytokio's (darshan_bad_ost), of normal scores
-    (van der Waerden) instead of bandwidths, so that single outliers do not count more than others.
+    The test is that of H. B. Mann and D. R. Whitney (1947), of ranks, so that single outliers do
+    not count more than others.
     """
     names = runs.rows["log"].to_pylist()
     number = {log: place for place, log in enumerate(names)}
@@ -96,36 +96,35 @@ def slow_servers_of(runs: Runs, normals: Normals, places: pa.Table) -> list[Slow
 def _slow(system: str | None, kind: str, units: _Units) -> Iterator[SlowServer]:
     """Name the slowest server, then the slowest of the others, as long as one is slow."""
     for _ in range(_MOST_NAMED):
-        named = next(_tested(units), None)
-        if named is None:
+        tested = [each for each in _tested(system, kind, units) if each.p < _MOST_P]
+        if not tested:
             return
-        slow, ratio = named
-        here = int(np.count_nonzero(units.server == slow.ost))
-        elsewhere = len(units.server) - here
+        slowest = min(tested, key=lambda each: (each.p, -each.ratio))
+        yield slowest
+        units = units.without(slowest.server)
+
+
+def _tested(system: str | None, kind: str, units: _Units) -> Iterator[SlowServer]:
+    """Test each server with enough units here and elsewhere that is noticeably slower."""
+    # SciPy takes as long to import as all else here.
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415
+
+    servers = np.unique(units.server)
+    for server in servers.tolist():
+        here = units.server == server
+        others = units.without(server)
+        # A unit counts once, on however many other servers it is.
+        elsewhere = medians(others.value, np.unique(others.unit, return_inverse=True)[1])
+        counts = int(np.count_nonzero(here)), len(elsewhere)
+        if min(counts) < FEWEST_FILES:
+            continue
+        ratio = float(np.exp(np.median(elsewhere) - np.median(units.value[here])))
+        if ratio < _LEAST_RATIO:
+            continue
+        p = float(mannwhitneyu(units.value[here], elsewhere, alternative="less").pvalue)
         yield SlowServer(
-            *(system, kind, slow.ost, units.kind, here, elsewhere, ratio, slow.probability)
+            *(system, kind, server, units.kind, *counts, ratio), min(p * len(servers), 1.0)
         )
-        units = units.without(slow.ost)
-
-
-def _tested(units: _Units) -> Iterator[tuple[SlowOst, float]]:
-    """Yield the servers that are surely and noticeably slower, with the ratio."""
-    size = len(units.value)
-    if size < 2 * FEWEST_FILES:
-        return
-    found = slow_osts(
-        _normal_scores(units.value),
-        np.arange(size),
-        units.server,
-        np.ones(size),
-        most_correlation=0.0,
-        most_probability=_MOST_P,
-    )
-    for slow in found:
-        here = units.server == slow.ost
-        ratio = float(np.exp(np.median(units.value[~here]) - np.median(units.value[here])))
-        if ratio >= _LEAST_RATIO:
-            yield slow, ratio
 
 
 def _units(runs: Runs, normals: Normals, places: pa.Table, run: Ints) -> _Units:
@@ -171,13 +170,3 @@ def _of_jobs(runs: Runs, run: Ints, server: Ints, value: Floats, is_whole: Bools
         return _Units("jobs", pair[0], pair[1], value, is_whole)
     whole = np.bincount(group, is_whole) > 0
     return _Units("jobs", pair[0], pair[1], medians(value, group), whole)
-
-
-def _normal_scores(values: Floats) -> Floats:
-    """Replace values by the quantiles of a normal distribution at their ranks."""
-    # SciPy takes as long to import as all else here.
-    from scipy.special import ndtri  # noqa: PLC0415
-    from scipy.stats import rankdata  # noqa: PLC0415
-
-    scores: Floats = ndtri((rankdata(values) - 0.5) / len(values))
-    return scores
