@@ -193,7 +193,7 @@ def judge(run: RunFacts) -> Judgement:
     parts = tuple(_parts(run))
     if _is_configuration(run):
         return Judgement("configuration", parts=parts)
-    if _is_slow_application(run.twins):
+    if _is_slow_application(run):
         return Judgement("application", parts=parts)
     shares: dict[Verdict, float] = {}
     for part in parts:
@@ -201,22 +201,29 @@ def judge(run: RunFacts) -> Judgement:
     largest: Verdict = max(shares, key=lambda verdict: shares[verdict], default="unknown")
     if largest == "unknown" or shares[largest] < _VERDICT_SHARE:
         unknown = [part for part in parts if part.cause == "unknown"]
-        reason = max(unknown, key=lambda part: part.seconds).reason if unknown else "several causes"
-        return Judgement("unknown", reason, parts)
+        is_known = largest != "unknown" or not unknown
+        longest = None if is_known else max(unknown, key=lambda part: part.seconds)
+        return Judgement("unknown", longest.reason if longest else "several causes", parts)
     return Judgement(largest, parts=parts)
 
 
 def _is_configuration(run: RunFacts) -> bool:
     """Tell whether wrong stripes explain a slow run: others with these stripes are as slow."""
-    if run.stripes is None or run.stripes.are_wrong is None or run.twins.mib_s is None:
+    return run.stripes is not None and run.stripes.are_wrong is not None and _are_as_slow(run)
+
+
+def _is_slow_application(run: RunFacts) -> bool:
+    """Tell whether all runs of the configuration are as slow, and slow beside a prediction."""
+    twins, slow = run.twins, run.twins.slow_beside_prediction
+    are_slow = slow is not None and twins.jobs >= _SLOW_TWINS and slow == twins.jobs
+    return are_slow and _are_as_slow(run)
+
+
+def _are_as_slow(run: RunFacts) -> bool:
+    """Tell whether others with the same stripes are about as slow as a run."""
+    if run.twins.mib_s is None or run.bandwidth_mib_s is None:
         return False
-    return run.twins.mib_s / (run.bandwidth_mib_s or 0.0) <= _AS_SLOW
-
-
-def _is_slow_application(twins: Twins) -> bool:
-    """Tell whether all runs of the configuration are slow beside a prediction."""
-    slow = twins.slow_beside_prediction
-    return slow is not None and twins.jobs >= _SLOW_TWINS and slow == twins.jobs
+    return run.twins.mib_s <= _AS_SLOW * run.bandwidth_mib_s
 
 
 def is_slow_beside(bandwidth_mib_s: float, predicted: UsualBandwidth) -> bool:

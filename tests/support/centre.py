@@ -203,7 +203,7 @@ def _periods(random: np.random.Generator, run: CentreRun) -> Iterator[ServerEvid
         answer: Literal["busy", "not busy", "unknown"] = "busy" if is_busy else "not busy"
         reason = None
         if run.planted == "coarse samples":
-            answer, reason = "unknown", "the period of 2 s is shorter than two samples of 5 s"
+            answer, reason = "unknown", "too coarse"
         yield ServerEvidence(
             *(f"/scratch/{run.variant}/{place}", "write", run.start_us, run.start_us + 1),
             *(share * run.seconds, answer, reason, None, None, None, None, ()),

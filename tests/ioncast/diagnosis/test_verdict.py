@@ -98,6 +98,12 @@ def test_an_application_that_is_always_slow_beside_its_prediction(
     assert verdict(twins=Twins(jobs, 0, 10.0, slow))[0] == expected
 
 
+def test_a_run_slower_than_its_slow_application_has_a_cause_of_its_own() -> None:
+    # Five others at 50 MiB/s are slow beside their prediction, and this run got 10.
+    servers = (period("busy", 1.0),)
+    assert verdict(servers=servers, twins=Twins(5, 5, 50.0, 5))[0] == "system"
+
+
 def test_trailing_writes_count_beyond_the_usual_ones() -> None:
     delays = TracedDelays(60.0, 8, 0.0, ())
     assert verdict(delays=delays) == (
@@ -130,7 +136,8 @@ def test_a_cause_of_less_than_half_is_no_verdict() -> None:
     assert (found.verdict, found.reason) == ("unknown", "servers not busy")
     delays = TracedDelays(30.0, 8, 0.0, ())
     servers = (period("busy", 60.0), period("not busy", 40.0))
-    assert judge(replace(SLOW, servers=servers, delays=delays)).verdict == "unknown"
+    found = judge(replace(SLOW, servers=servers, delays=delays))
+    assert (found.verdict, found.reason) == ("unknown", "several causes")
 
 
 def test_busy_servers_are_no_cause_without_normal_runs() -> None:
