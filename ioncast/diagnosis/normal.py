@@ -28,6 +28,8 @@ SLOW_RATIO = 2.0
 _DEVIATIONS = 3.0
 # The median absolute deviation of a normal distribution times this is its standard deviation.
 _OF_MAD = 1.4826
+# Sizes that differ by less than a hundredth are one: a median for each run would take minutes.
+_SIZES = 64
 _VARIANT = ("system", "user_id", "program", "processes")
 
 
@@ -137,10 +139,11 @@ def normals_of(runs: Runs) -> Normals:
     usual, spread = np.full((2, size), np.nan)
     edges = np.append(np.flatnonzero(np.diff(runs.variant, prepend=-1)), size)
     for begin, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        moved = runs.moved_bytes[begin:stop]
-        first[begin:stop] = begin + np.searchsorted(moved, moved / LIKE_BYTES, "left")
-        end[begin:stop] = begin + np.searchsorted(moved, moved * LIKE_BYTES, "right")
-    # Most runs of a variant are compared with the same runs.
+        sizes = np.round(_SIZES * np.log2(runs.moved_bytes[begin:stop]))
+        reach = _SIZES * np.log2(LIKE_BYTES)
+        first[begin:stop] = begin + np.searchsorted(sizes, sizes - reach, "left")
+        end[begin:stop] = begin + np.searchsorted(sizes, sizes + reach, "right")
+    # Runs of a size are compared with the same runs.
     compared, window = np.unique(np.stack((first, end)), axis=1, return_inverse=True)
     by_window = (
         np.split(

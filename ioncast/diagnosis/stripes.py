@@ -11,9 +11,9 @@ from ioncast.diagnosis.normal import Floats, Ints, medians
 
 # Too few: less than this part of the best count, at a bandwidth that is at least the one of these
 # OSTs divided by this.
-_OF_BEST, _WITHIN = 0.5, 1.5
+OF_BEST, _WITHIN = 0.5, 1.5
 # Too many: fewer stripes on each OST, or more than so many times the best count.
-_STRIPES_OF_OST, _TIMES_BEST = 4, 2.0
+_STRIPES_OF_OST, TIMES_BEST = 4, 2.0
 # The best count is known if so many jobs used it, and as many used another one.
 _FEWEST_JOBS = 3
 
@@ -44,16 +44,16 @@ class StripedJobs:
 
     def best_count(self) -> int | None:
         """Find the stripe count with the highest median bandwidth; None if one count is known."""
-        counts, group = np.unique(self.count, return_inverse=True)
-        if not len(counts):
+        pairs, pair = np.unique(np.stack((self.count, self.job)), axis=1, return_inverse=True)
+        if not len(self.count):
             return None
-        jobs = np.array(
-            [len(np.unique(self.job[group == number])) for number in range(len(counts))]
-        )
-        is_known = jobs >= _FEWEST_JOBS
+        # Logs of one job with one count saw the same weather, so they count once.
+        of_jobs = medians(self.log_mib_s, pair.ravel())
+        counts, group = np.unique(pairs[0], return_inverse=True)
+        is_known = np.bincount(group) >= _FEWEST_JOBS
         if np.count_nonzero(is_known) < 2:
             return None
-        return int(counts[np.argmax(np.where(is_known, medians(self.log_mib_s, group), -np.inf))])
+        return int(counts[np.argmax(np.where(is_known, medians(of_jobs, group), -np.inf))])
 
     def one_ost_mib_s(self) -> float | None:
         """Find the highest bandwidth of an OST; None with too few jobs."""
@@ -82,13 +82,13 @@ def stripes_of(
     are_wrong: Literal["too few", "too many"] | None = None
     if (
         (best is not None and one_ost is not None)
-        and count < min(processes, _OF_BEST * best)
+        and count < min(processes, OF_BEST * best)
         and bandwidth_mib_s * _WITHIN >= count * one_ost
     ):
         are_wrong = "too few"
     elif count > 1 and (
         file_bytes < count * size_bytes * _STRIPES_OF_OST
-        or (best is not None and count > _TIMES_BEST * best)
+        or (best is not None and count > TIMES_BEST * best)
     ):
         are_wrong = "too many"
     return Stripes(count, size_bytes, best, one_ost, are_wrong)

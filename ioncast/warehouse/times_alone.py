@@ -34,27 +34,32 @@ def usual_time(ask: Ask, job: Row, basis: Literal["alone", "history"]) -> TimeAl
     job : mapping
         A row of the query `jobs-together`.
     """
-    if job["program"] is None or job["processes"] is None:
-        return None
     is_history = basis == "history"
+    needed = ("program", "processes", *(("user_id",) if is_history else ()))
+    if any(job[name] is None for name in needed):
+        return None
     variant = {"program": job["program"], "processes": job["processes"]}
     user = {"system": job["system"], "user": job["user_id"]} if is_history else {}
     query = query_of("variant-runs")
-    alike: dict[Any, Row] = {}
+    # Logs of one job saw the same weather, so they count once.
+    alike: dict[Any, list[Row]] = {}
+
+    def unit(row: Row) -> Any:
+        return row["job_id"] if is_history and row["job_id"] is not None else row["log"]
+
     for row in ask(query, {**query.values({}), **variant, **user}).to_pylist():
         least, most = sorted((job["moved_bytes"] or 0, row["moved_bytes"] or 0))
-        is_other = row["job_id"] != job["job_id"] if is_history else row["log"] != job["log"]
+        is_other = unit(row) != unit(job)
         if is_other and most <= LIKE_BYTES * least and (row["run_seconds"] or 0) > 0:
-            # Logs of one job saw the same weather, so they count once.
-            alike[row["job_id"] if is_history else row["log"]] = row
+            alike.setdefault(unit(row), []).append(row)
     if len(alike) < (FEWEST_JOBS if is_history else 1):
         return None
     busy_seconds = []
-    for row in () if is_history else alike.values():
+    for [row] in () if is_history else alike.values():
         uses = ask(query_of("server-uses"), {"log": row["log"]})
         found = server_uses([{**row, "start_us": 0, "system": None}], uses)
         busy_seconds += [max(use.busy_seconds for use in found)] if found else []
-    usual_s = median(row["run_seconds"] for row in alike.values())
+    usual_s = median(median(row["run_seconds"] for row in rows) for rows in alike.values())
     return TimeAlone(basis, usual_s, len(alike), median(busy_seconds) if busy_seconds else None)
 
 

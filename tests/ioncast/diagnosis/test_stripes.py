@@ -66,3 +66,10 @@ def test_the_best_count_needs_three_jobs_of_two_counts() -> None:
         is None
     )
     assert wrong(1, 100.0, two) is None
+
+
+def test_a_job_with_many_logs_counts_once() -> None:
+    job = np.array([0] * 50 + [1, 2, 3, 4, 5])
+    count = np.array([4.0] * 52 + [8.0] * 3)
+    mib_s = np.array([900.0] * 50 + [100.0] * 2 + [500.0] * 3)
+    assert StripedJobs(job, count, np.log(mib_s)).best_count() == 8
