@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ioncast.diagnosis.verdict import UsualBandwidth
 
 _MOST_ROWS = 50
+# Numbers of jobs have 64 bits.
+_DIGITS = 19
 
 
 @click.command(
@@ -116,13 +118,14 @@ def diagnose(
                 predicted=predicted,
                 evidence=evidence,
             )
-            found.append(replace(diagnosis, compared=history.compared_with(log)))
+            found.append(diagnosis)
     _print(found, output_format)
     if page is not None:
         # Only the page needs Jinja.
         from ioncast.show.diagnosis import write_diagnosis  # noqa: PLC0415
 
-        write_diagnosis(page, max(found, key=lambda each: each.facts.lost_seconds or 0.0))
+        shown = max(found, key=lambda each: each.facts.lost_seconds or 0.0)
+        write_diagnosis(page, shown, history.compared_with(shown.log))
     if own.failed:
         sys.exit(InputError.exit_code)
 
@@ -152,16 +155,15 @@ def _own_runs(
     import pyarrow.compute as pc  # noqa: PLC0415
 
     if run.isdecimal() and not Path(run).exists():
-        of_job = rows.filter(pc.equal(rows["job_id"], int(run)))
+        job_id = int(run) if len(run) < _DIGITS else -1
+        of_job = rows.filter(pc.equal(rows["job_id"], job_id))
         if not len(of_job):
-            raise InputError(f"the store has no job {run}", remedy="give a job of it, or a log")
+            what = f"the store has no job {visible(run)}"
+            raise InputError(what, remedy="give a job of it, or a log")
+        _needed_system(of_job)
         return data, of_job["log"].to_pylist(), rows
     if system is None:
-        systems = rows["system"].unique().to_pylist()
-        if len(systems) > 1:
-            names = ", ".join(visible(str(each)) for each in systems[:5])
-            raise InputError(f"the store has several systems: {names}", remedy="give --system")
-        system = systems[0] if systems else None
+        system = _needed_system(rows)
     own = stack.enter_context(asked_data([run], None, None, system, findings=False))
     own_rows = _rows(own, {})
     if not len(own_rows):
@@ -169,6 +171,15 @@ def _own_runs(
     logs: list[str] = own_rows["log"].to_pylist()
     others = rows.filter(pc.invert(pc.is_in(rows["log"], own_rows["log"].combine_chunks())))
     return own, logs, pa.concat_tables([others, own_rows.cast(others.schema)])
+
+
+def _needed_system(rows: pa.Table) -> str | None:
+    """Return the system of runs, which must be one."""
+    systems: list[str | None] = rows["system"].unique().to_pylist()
+    if len(systems) > 1:
+        names = ", ".join(visible(str(each)) for each in systems[:5])
+        raise InputError(f"the store has several systems: {names}", remedy="give --system")
+    return systems[0] if systems else None
 
 
 def _predicted(

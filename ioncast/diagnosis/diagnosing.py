@@ -59,6 +59,7 @@ _BAND = (0.05, 0.95)
 class ComparedRun:
     """A run of the variant in the figures of a diagnosis."""
 
+    log: str
     job_id: int | None
     start_us: int | None
     bandwidth_mib_s: float
@@ -69,7 +70,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The facts of a run, the verdict on it, and the runs that it is compared with."""
+    """The facts of a run, and the verdict on it."""
 
     log: str
     path: str | None
@@ -80,7 +81,6 @@ class Diagnosis:
     start_us: int | None
     facts: RunFacts
     judgement: Judgement
-    compared: tuple[ComparedRun, ...] = ()
 
 
 def no_evidence(_: str) -> Sequence[ServerEvidence]:
@@ -201,7 +201,7 @@ class History:
         rows = self.runs.rows.take(pa.array(compared)).to_pylist()
         return tuple(
             ComparedRun(
-                *(row["job_id"], row["start_us"], row["bandwidth_mib_s"]),
+                *(row["log"], row["job_id"], row["start_us"], row["bandwidth_mib_s"]),
                 *(_known(share[at]), _known(slowdown[at]), row["stripe_count"]),
             )
             for at, row in enumerate(rows)

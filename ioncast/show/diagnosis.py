@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from ioncast.diagnosis.diagnosing import ComparedRun, Diagnosis
 from ioncast.diagnosis.diagnosis_texts import evidence_lines, title, verdict_text
+from ioncast.diagnosis.normal import SLOW_RATIO
+from ioncast.diagnosis.stripes import OF_BEST, TIMES_BEST
 from ioncast.warehouse.survey_texts import cell
 from ioncast_base.pages import figures
 from ioncast_base.pages.page import bullets, drawn, paragraph, write_page
@@ -21,31 +22,31 @@ _RATIOS = (0.5, 2.0, 5.0, 20.0, 50.0)
 _FEW, _MANY = "too few OSTs", "too many OSTs"
 
 
-def write_diagnosis(path: str | Path, diagnosis: Diagnosis) -> None:
-    """Write the page of a diagnosis, with the runs of its variant if it has any."""
+def write_diagnosis(
+    path: str | Path, diagnosis: Diagnosis, compared: Sequence[ComparedRun]
+) -> None:
+    """Write the page of a diagnosis, with the runs that its run is compared with."""
     parts = [paragraph(verdict_text(diagnosis)), bullets("Evidence", evidence_lines(diagnosis))]
-    known = [run for run in diagnosis.compared if run.metadata_share is not None]
+    known = [run for run in compared if run.metadata_share is not None]
     if known:
         parts.append(drawn(_by_share(known, diagnosis), "Bandwidth by metadata share"))
-    compared = [run for run in diagnosis.compared if run.slowdown is not None]
-    if compared:
-        parts.append(drawn(_by_time(compared, diagnosis), "Slowdown ratio of each run"))
+    with_ratio = [run for run in compared if run.slowdown is not None]
+    if with_ratio:
+        parts.append(drawn(_by_time(with_ratio, diagnosis), "Slowdown ratio of each run"))
     write_page(path, title=f"Diagnosis: {title(diagnosis)}", parts=parts)
 
 
 def _by_share(runs: Sequence[ComparedRun], diagnosis: Diagnosis) -> figures.Figure:
     """Draw figure 3: bandwidth by the share of metadata in the I/O time."""
     series: list[figures.Series] = []
-    for name, colour, symbol, own in (
-        ("other runs", figures.kind_colour(0), "circle", False),
-        ("this run", figures.kind_colour(1), "diamond", True),
-    ):
+    looks: list[tuple[str, figures.Symbol]] = [("other runs", "circle"), ("this run", "diamond")]
+    for own, (name, symbol) in enumerate(looks):
         chosen = [run for run in runs if _is_own(run, diagnosis) == own]
         hints = [f"{_label(run)}: {bandwidth(run.bandwidth_mib_s)}" for run in chosen]
         at = [run.metadata_share or 0.0 for run in chosen]
         values = [run.bandwidth_mib_s for run in chosen]
-        kind: figures.Symbol = "diamond" if symbol == "diamond" else "circle"
-        series.append(figures.Points(name, colour, at, values, kind, hints=hints))
+        colour = figures.kind_colour(own)
+        series.append(figures.Points(name, colour, at, values, symbol, hints=hints))
     axis = figures.from_zero(series, "MiB/s")
     line = figures.Line(
         "90% of the source's runs are left of it",
@@ -97,18 +98,15 @@ def _kind(run: ComparedRun, diagnosis: Diagnosis) -> str:
         return "this run"
     stripes = diagnosis.facts.stripes
     best = None if stripes is None else stripes.best_count
-    if run.stripe_count is None or best is None or (run.slowdown or 1.0) < 2:
+    if run.stripe_count is None or best is None or (run.slowdown or 1.0) < SLOW_RATIO:
         return "other runs"
-    wrong: Literal["", "too few OSTs", "too many OSTs"] = ""
-    if run.stripe_count < best / 2:
-        wrong = "too few OSTs"
-    elif run.stripe_count > best * 2:
-        wrong = "too many OSTs"
-    return wrong or "other runs"
+    if run.stripe_count < OF_BEST * best:
+        return _FEW
+    return _MANY if run.stripe_count > TIMES_BEST * best else "other runs"
 
 
 def _is_own(run: ComparedRun, diagnosis: Diagnosis) -> bool:
-    return (run.job_id, run.start_us) == (diagnosis.job_id, diagnosis.start_us)
+    return run.log == diagnosis.log
 
 
 def _label(run: ComparedRun) -> str:

@@ -180,3 +180,9 @@ def test_the_interval_of_other_jobs_is_without_the_own_run(store: Path) -> None:
     # 100 MiB in 10.01 to 10.09 s with metadata, where this run took 90 s.
     assert found["usual"]["jobs"] == 9
     assert 100 / 10.1 < found["usual"]["low_mib_s"] < found["usual"]["high_mib_s"] < 100 / 10
+
+
+def test_a_number_of_no_possible_job_is_one_line(store: Path) -> None:
+    done = run_ioncast("diagnose", "9" * 30, "--store", store)
+    assert done.returncode == 2
+    assert "the store has no job 9999" in done.stderr
