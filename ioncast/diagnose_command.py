@@ -18,6 +18,7 @@ from ioncast_base.command_options import formats
 from ioncast_base.errors import InputError
 from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import visible
+from ioncast_base.wording import counted
 from summario.phases.streamed import stream_csv
 
 if TYPE_CHECKING:
@@ -91,6 +92,10 @@ def diagnose(
 
         given = {"system": system} if system else {}
         rows = _rows(data, given)
+        if not len(rows):
+            what = "it has no logs" + (f" of the system {visible(system)!r}" if system else "")
+            remedy = "`ioncast store info` names its systems"
+            raise InputError(what, where=store, remedy=remedy)
         if servers:
             query = query_of("files-on-servers")
             _print_servers(History(rows), data.ask(query, query.values(given)), output_format)
@@ -207,7 +212,7 @@ def _print(found: Sequence[Diagnosis], output_format: str) -> None:
     if output_format == "json":
         click.echo(json.dumps([texts.to_record(each) for each in found], indent=1))
     elif output_format == "csv":
-        _print_csv([texts.row_of(each) for each in found])
+        _print_csv([texts.row_of(each) for each in found], texts.ROW_COLUMNS)
     else:
         click.echo("\n".join(map(texts.text_of, found)))
 
@@ -221,6 +226,8 @@ def _print_all(found: Sequence[Diagnosis], history: History, output_format: str)
         return
     runs = history.compared_runs
     click.echo(f"{len(found):,} of {runs:,} runs with a usual bandwidth are slow.")
+    if others := history.all_runs - runs:
+        click.echo(f"{counted(others, 'run')} cannot be compared: fewer than 5 other jobs.")
     names = (
         "program",
         "job_id",
@@ -249,12 +256,11 @@ def _print_servers(history: History, places: pa.Table, output_format: str) -> No
     if output_format == "json":
         click.echo(json.dumps(rows, indent=1))
     elif output_format == "csv":
-        for text in stream_csv([each.name for each in fields(SlowServer)], [rows]):
-            click.echo(text, nl=False)
+        _print_csv(rows, [each.name for each in fields(SlowServer)])
     else:
         click.echo("\n".join(map(server_text, found)) or "No server is surely slower than others.")
 
 
-def _print_csv(rows: Sequence[dict[str, Any]]) -> None:
-    for text in stream_csv(list(rows[0]) if rows else [], [rows]):
+def _print_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    for text in stream_csv(columns, [rows]):
         click.echo(text, nl=False)

@@ -117,7 +117,11 @@ def interference(
         query = query_of("jobs-together")
         jobs = data.ask(query, {"job": job, "system": None if logs else system}).to_pylist()
         if len(jobs) < 2:
-            raise InputError("one job cannot be disturbed", remedy="give the logs of two jobs")
+            remedy = "give the logs of two jobs"
+            if job is not None:
+                which = "other job of its time" if jobs else f"job {job}"
+                remedy = f"the store has no {which}"
+            raise InputError("one job cannot be disturbed", remedy=remedy)
         times = {each["log"]: _time_alone(each, data, lonely, history, prediction) for each in jobs}
         query = query_of("server-uses")
         uses = concat_tables([data.ask(query, {"log": each["log"]}) for each in jobs])

@@ -110,15 +110,15 @@ def worth(
     with its arbiter; and the best number for each job, never short of I/O nodes. Intervals hold
     nine of ten replays, with bandwidths and days drawn at random.
     """
-    # These take as long to import as a queue takes to read.
-    from ioncast.worth.in_words import to_text  # noqa: PLC0415
-    from ioncast.worth.valued_queue import joined  # noqa: PLC0415
-    from ioncast.worth.valuing import replayed_jobs, worth_of  # noqa: PLC0415
-
     extract = read_extract(queue)
     if extract.left_out:
         warn(f"{queue}: left out: {extract.left_out_in_words}")
     logs = _logged(store, system, curves_of or system, ran_with, location)
+    # Only now it is known that their libraries are installed.
+    from ioncast.worth.in_words import to_text  # noqa: PLC0415
+    from ioncast.worth.valued_queue import joined  # noqa: PLC0415
+    from ioncast.worth.valuing import replayed_jobs, worth_of  # noqa: PLC0415
+
     jobs = joined(extract.jobs, logs)
     with click.progressbar(
         length=replayed_jobs(len(jobs), len(pools)),

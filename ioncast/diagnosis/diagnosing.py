@@ -121,6 +121,11 @@ class History:
         return found
 
     @property
+    def all_runs(self) -> int:
+        """The number of runs, also of those without a usual bandwidth."""
+        return len(self._rows)
+
+    @property
     def compared_runs(self) -> int:
         """The number of runs with a usual bandwidth."""
         return int(np.count_nonzero(np.isfinite(self.normals.log_mib_s)))

@@ -96,27 +96,28 @@ def to_record(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def row_of(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Write a diagnosis as a row of a table."""
-    facts = diagnosis.facts
-    seconds: dict[str, float] = {}
-    for part in diagnosis.judgement.parts:
-        seconds[part.cause] = seconds.get(part.cause, 0.0) + part.seconds
-    return {
-        "program": diagnosis.program,
-        "job_id": diagnosis.job_id,
-        "start_us": diagnosis.start_us,
-        "verdict": diagnosis.judgement.verdict,
-        "reason": diagnosis.judgement.reason,
-        "slowdown": facts.slowdown,
-        "lost_seconds": facts.lost_seconds,
-        "class": facts.times.slow_class if facts.is_slow else None,
-        **{f"{name.replace(' ', '_')}_seconds": seconds.get(name, 0.0) for name in _CAUSES},
-        "log": diagnosis.log,
-    }
-
-
 _CAUSES = ("configuration", "trailing writes", "stragglers", "system", "unknown")
+ROW_COLUMNS = (
+    *("program", "job_id", "start_us", "verdict", "reason", "slowdown", "lost_seconds", "class"),
+    *(f"{cause.replace(' ', '_')}_seconds" for cause in _CAUSES),
+    "log",
+)
+
+
+def row_of(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Write a diagnosis as a row of a table, with `ROW_COLUMNS`."""
+    facts, judgement = diagnosis.facts, diagnosis.judgement
+    seconds = dict.fromkeys(_CAUSES, 0.0)
+    for part in judgement.parts:
+        seconds[part.cause] += part.seconds
+    values = (
+        *(diagnosis.program, diagnosis.job_id, diagnosis.start_us),
+        *(judgement.verdict, judgement.reason, facts.slowdown, facts.lost_seconds),
+        facts.times.slow_class if facts.is_slow else None,
+        *seconds.values(),
+        diagnosis.log,
+    )
+    return dict(zip(ROW_COLUMNS, values, strict=True))
 
 
 def server_text(server: SlowServer) -> str:

@@ -123,10 +123,7 @@ def worth_of(
     """
     curves = {each.curve for each in jobs if each.curve}
     if not curves:
-        raise InputError(
-            "the I/O of no job of the queue can be predicted",
-            remedy="`ioncast survey --db` tells how much of it the benchmarks cover",
-        )
+        raise _nothing_known(jobs)
     of_cores = all(each.job.cores for each in jobs)
     hours = np.array([hours_of(each.job, of_cores=of_cores) for each in jobs])
     rates = hours / np.array([each.job.run_s for each in jobs])
@@ -164,6 +161,18 @@ def worth_of(
         pool=_smallest(arms),
         unknown_share=sum(each.hours for each in unknown) / total,
         unknown=tuple(unknown),
+    )
+
+
+def _nothing_known(jobs: Sequence[JobIo]) -> InputError:
+    if all(each.reason == "no log" for each in jobs):
+        return InputError(
+            "no job of the queue has a log in the store",
+            remedy="compare their numbers: JobIDRaw for array jobs, job_id in the store",
+        )
+    return InputError(
+        "the I/O of no job of the queue can be predicted",
+        remedy="`ioncast survey --db` tells how much of it the benchmarks cover",
     )
 
 

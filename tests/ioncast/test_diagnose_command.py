@@ -186,3 +186,20 @@ def test_a_number_of_no_possible_job_is_one_line(store: Path) -> None:
     done = run_ioncast("diagnose", "9" * 30, "--store", store)
     assert done.returncode == 2
     assert "the store has no job 9999" in done.stderr
+
+
+def test_without_slow_runs_a_csv_has_its_header(tmp_path: Path) -> None:
+    logs, store = tmp_path / "logs", tmp_path / "store"
+    logs.mkdir()
+    log_of(logs, 1, 9)
+    assert run_ioncast("ingest", logs, "--system", "here", "--store", store).returncode == 0
+    lines = run_ioncast("diagnose", "--store", store, "--format", "csv").stdout.splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["program"]
+    text = run_ioncast("diagnose", "--store", store).stdout
+    assert "1 run cannot be compared: fewer than 5 other jobs." in text
+
+
+def test_a_system_that_the_store_lacks_is_one_line(store: Path) -> None:
+    done = run_ioncast("diagnose", "--store", store, "--system", "nope")
+    assert done.returncode == 2
+    assert "it has no logs of the system 'nope'" in done.stderr

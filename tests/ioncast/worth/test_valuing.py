@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -156,8 +157,11 @@ def test_the_machine_has_as_many_nodes_as_the_jobs_had_at_once() -> None:
 
 
 def test_nothing_is_told_of_a_queue_of_which_nothing_is_known() -> None:
+    without_log = a_job(0, None)
+    with pytest.raises(InputError, match="no job of the queue has a log in the store"):
+        asked([without_log], 2)
     with pytest.raises(InputError, match="of no job of the queue can be predicted"):
-        asked([a_job(0, None)], 2)
+        asked([without_log, replace(without_log, reason="no benchmark")], 2)
 
 
 @settings(max_examples=examples(200))
