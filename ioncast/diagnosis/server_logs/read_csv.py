@@ -36,9 +36,11 @@ def read_csv(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Tab
     """
     [path] = paths
     lines = lines_of(path, settings)
-    names = [
-        name.strip() for name in next(csv.reader([next(lines, (1, ""))[1].lstrip("\ufeff")]), [])
-    ]
+    _, header = next(lines, (1, ""))
+    try:
+        names = [name.strip() for name in next(csv.reader([header.lstrip("\ufeff")]), [])]
+    except csv.Error as error:
+        raise InputError(visible(error), where=str(path), line=1) from error
     values = [name for name in _VALUES if name in names]
     is_known = set(names) <= set(_KNOWN) and len(set(names)) == len(names)
     if not is_known or not set(_NEEDED) <= set(names) or not values:

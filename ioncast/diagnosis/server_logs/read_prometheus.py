@@ -45,6 +45,7 @@ _METRICS = {
 _OF_JOBS = {name.replace("_", "_job_", 1): column for name, column in _METRICS.items()}
 _KINDS = {"ost": "OST", "mdt": "MDT"}
 _MOST_JSON_BYTES = 256 << 20
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class _Value(NamedTuple):
@@ -76,7 +77,7 @@ def read_query_range(paths: Sequence[Path], settings: ImportSettings) -> Iterato
             (each for one in series for each in _values_of_series(one, where)),
             key=lambda value: value.time_us,
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except _DAMAGED as error:
         what = f"this is not an answer of Prometheus' query_range: {visible(error)}"
         raise InputError(what, where=where) from error
     if not values:
@@ -90,7 +91,10 @@ def read_query_range(paths: Sequence[Path], settings: ImportSettings) -> Iterato
 
 def _values_of_series(series: Mapping[str, Any], where: str) -> Iterator[_Value]:
     metric = series["metric"]
-    found = _target(str(metric.get("__name__")), metric, where)
+    for name, label in metric.items():
+        if not isinstance(label, str):
+            raise TypeError(f"the label {name[:80]} is not text")
+    found = _target(metric.get("__name__", ""), metric, where)
     if found is None:
         return
     for time, text in series["values"]:

@@ -253,6 +253,18 @@ def test_a_csv_has_unix_times_or_iso_times(tmp_path: Path) -> None:
 
 
 HEADER = "kind,server,time_start,time_end,read_bytes\n"
+SCRAPED = 'lustre_write_bytes_total{component="ost",target="a-OST0000"} 5 %d\n'
+
+
+def query_range(values: list[Any], **labels: Any) -> bytes:
+    """Write an answer with a series of a job's writes."""
+    metric = {
+        "__name__": "lustre_job_write_bytes_total",
+        "component": "ost",
+        "target": "fs-OST000b",
+        **labels,
+    }
+    return json.dumps({"data": {"result": [{"metric": metric, "values": values}]}}).encode()
 
 
 @pytest.mark.parametrize(
@@ -273,6 +285,13 @@ HEADER = "kind,server,time_start,time_end,read_bytes\n"
         (b'{"data": {"result": [{"metric": 5}]}}', "query_range"),
         (b'{"data": ' + b"[" * 100_000, "query_range"),
         (b'lustre_write_bytes_total{component="ost",target="a-OST0000"} x 1\n', "not a number"),
+        (b"time_start," + b"x" * 200_000 + b"\n", ":1:"),
+        (query_range([[1_700_000_000, "1"], ["1e400", "2"]]), "query_range"),
+        (query_range([["1e400", "1"]]).replace(b'"1e400"', b"1e400"), "query_range"),
+        (query_range([[1_700_000_000, "1"], [1e300, "2"]]), "2001"),
+        (query_range([[1_700_000_000, "1"]], jobid=["a"]), "label jobid is not text"),
+        (query_range([[1_700_000_000, "1"]], operation={}), "label operation is not text"),
+        ((SCRAPED % 1_700_000_000_000 + SCRAPED % 9_999_999_999_999_999).encode(), "2001"),
     ],
 )
 def test_damaged_files_are_one_clear_line(tmp_path: Path, content: bytes, said: str) -> None:
