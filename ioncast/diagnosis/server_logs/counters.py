@@ -20,7 +20,7 @@ from ioncast.diagnosis.server_logs.sample_rows import (
 from ioncast_base.errors import InputError
 
 COUNTERS = ("read_bytes", "written_bytes", "operations")
-_SNAPSHOTS_AT_ONCE = 10_000
+_INTERVALS_AT_ONCE = 10_000
 _NAN = float("nan")
 
 
@@ -73,6 +73,18 @@ class Snapshot:
     jobs: Mapping[str, JobCounters]
 
 
+class _CountedInterval(NamedTuple):
+    """The sums over jobs at a server between two snapshots, in the order of `COUNTERS`.
+
+    It is all that is kept of snapshots, each of which may have thousands of jobs.
+    """
+
+    server: ServerName
+    start_us: int
+    end_us: int
+    sums: tuple[float, ...]
+
+
 def rows_of_files(
     paths: Sequence[Path], snapshots_of: Callable[[Path], Iterator[Snapshot]]
 ) -> Iterator[pa.Table]:
@@ -98,7 +110,7 @@ def rows_of_snapshots(snapshots: Iterable[Snapshot], where: str) -> Iterator[pa.
         If no server has two snapshots.
     """
     last: dict[ServerName, Snapshot] = {}
-    waiting: list[tuple[Snapshot, Snapshot]] = []
+    waiting: list[_CountedInterval] = []
     has_rows = False
     for each in snapshots:
         before = last.get(each.server)
@@ -106,9 +118,10 @@ def rows_of_snapshots(snapshots: Iterable[Snapshot], where: str) -> Iterator[pa.
             continue
         last[each.server] = each
         if before is not None:
-            waiting.append((before, each))
+            sums = tuple(_moved(before, each, name) for name in COUNTERS)
+            waiting.append(_CountedInterval(each.server, before.time_us, each.time_us, sums))
             has_rows = True
-        if len(waiting) == _SNAPSHOTS_AT_ONCE:
+        if len(waiting) == _INTERVALS_AT_ONCE:
             yield from _rows(waiting, where)
             waiting = []
     if not has_rows:
@@ -117,18 +130,17 @@ def rows_of_snapshots(snapshots: Iterable[Snapshot], where: str) -> Iterator[pa.
     yield from _rows(waiting, where)
 
 
-def _rows(pairs: list[tuple[Snapshot, Snapshot]], where: str) -> Iterator[pa.Table]:
-    if not pairs:
+def _rows(intervals: list[_CountedInterval], where: str) -> Iterator[pa.Table]:
+    if not intervals:
         return
-    numbers = {server: n for n, server in enumerate({new.server: None for _, new in pairs})}
-    starts = np.array([old.time_us for old, _ in pairs])
+    servers, starts, ends, sums = zip(*intervals, strict=True)
+    places = {server: place for place, server in enumerate(dict.fromkeys(servers))}
     columns = {
-        name: Column(np.array([_moved(old, new, name) for old, new in pairs]), starts)
-        for name in COUNTERS
+        name: Column(np.array(values), np.array(starts))
+        for name, values in zip(COUNTERS, zip(*sums, strict=True), strict=True)
     }
-    server = np.array([numbers[new.server] for _, new in pairs])
-    ends = np.array([new.time_us for _, new in pairs])
-    yield from sample_tables(list(numbers), server, ends, columns, where)
+    server = np.array([places[each] for each in servers])
+    yield from sample_tables(list(places), server, np.array(ends), columns, where)
 
 
 def _moved(old: Snapshot, new: Snapshot, name: str) -> float:
