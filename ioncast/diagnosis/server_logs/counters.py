@@ -18,6 +18,7 @@ from ioncast.diagnosis.server_logs.sample_rows import (
     sample_tables,
 )
 from ioncast_base.errors import InputError
+from ioncast_base.wording import listed
 
 COUNTERS = ("read_bytes", "written_bytes", "operations")
 _INTERVALS_AT_ONCE = 10_000
@@ -93,7 +94,7 @@ def rows_of_files(
     def first_us(path: Path) -> int:
         return next((each.time_us for each in snapshots_of(path)), 0)
 
-    ordered = sorted(paths, key=first_us)
+    ordered = sorted(paths, key=first_us) if len(paths) > 1 else paths
     snapshots = (each for path in ordered for each in snapshots_of(path))
     yield from rows_of_snapshots(snapshots, str(paths[0]))
 
@@ -107,15 +108,27 @@ def rows_of_snapshots(snapshots: Iterable[Snapshot], where: str) -> Iterator[pa.
     Raises
     ------
     InputError
-        If no server has two snapshots.
+        If no server has two snapshots, or if a repeated one has counters that no other one had.
     """
     last: dict[ServerName, Snapshot] = {}
+    counted: dict[ServerName, set[str]] = {}
     waiting: list[_CountedInterval] = []
     has_rows = False
     for each in snapshots:
         before = last.get(each.server)
+        names = {name for counters in each.jobs.values() for name in counters.values}
+        known = counted.setdefault(each.server, set())
         if before is not None and each.time_us <= before.time_us:
+            # A server without jobs has had no counters yet.
+            if known and not names <= known:
+                what = (
+                    f"{listed(sorted(names - known))} of {each.server.kind} {each.server.server}"
+                    " come after other counters of the same times"
+                )
+                remedy = "write all counters of a time into one file"
+                raise InputError(what, where=where, remedy=remedy)
             continue
+        known |= names
         last[each.server] = each
         if before is not None:
             sums = tuple(_moved(before, each, name) for name in COUNTERS)

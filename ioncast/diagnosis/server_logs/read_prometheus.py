@@ -44,30 +44,41 @@ _METRICS = {
 }
 _OF_JOBS = {name.replace("_", "_job_", 1): column for name, column in _METRICS.items()}
 _KINDS = {"ost": "OST", "mdt": "MDT"}
-_MOST_JSON_BYTES = 256 << 20
+_MOST_BYTES_IN_MEMORY = 256 << 20
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-class _Value(NamedTuple):
-    """A counter's value at a time; the job "" stands for the whole target."""
+class _TargetCounter(NamedTuple):
+    """A counter of a job at a target; the job "" stands for the whole target.
+
+    A column may add up several metrics, and several operations of a metric.
+    """
 
     server: ServerName
-    time_us: int
     job: str
     column: str
+    metric: str
+    operation: str
+
+
+class _Value(NamedTuple):
+    """A counter's value at a time."""
+
+    counter: _TargetCounter
+    time_us: int
     value: float
 
 
 def read_exposition(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Table]:
     """Read scrapes of exporters, one or several in a file, whatever the order of files."""
-    yield from rows_of_files(paths, lambda path: _snapshots(_scraped(path, settings)))
+    yield from rows_of_files(paths, lambda path: _snapshots(_by_time(path, settings)))
 
 
 def read_query_range(paths: Sequence[Path], settings: ImportSettings) -> Iterator[pa.Table]:
     """Read the answer of `query_range`; the query names the counters, without `rate`."""
     [path] = paths
     where = str(path)
-    if path.stat().st_size > _MOST_JSON_BYTES:
+    if path.stat().st_size > _MOST_BYTES_IN_MEMORY:
         raise InputError(
             "this is larger than 256 MiB", where=where, remedy="ask for shorter ranges"
         )
@@ -94,25 +105,43 @@ def _values_of_series(series: Mapping[str, Any], where: str) -> Iterator[_Value]
     for name, label in metric.items():
         if not isinstance(label, str):
             raise TypeError(f"the label {name[:80]} is not text")
-    found = _target(metric.get("__name__", ""), metric, where)
-    if found is None:
+    counter = _counter(metric.get("__name__", ""), metric, where)
+    if counter is None:
         return
     for time, text in series["values"]:
-        yield _Value(found[0], round(float(time) * 1e6), found[1], found[2], float(text))
+        yield _Value(counter, round(float(time) * 1e6), float(text))
 
 
-def _target(name: str, labels: Mapping[str, str], where: str) -> tuple[ServerName, str, str] | None:
-    """Find the server, the job and the column of a metric; None if it is of something else."""
+def _counter(name: str, labels: Mapping[str, str], where: str) -> _TargetCounter | None:
+    """Find the counter of a metric; None if it is of something else."""
     kind = _KINDS.get(labels.get("component", ""))
     column = _METRICS.get(name) or _OF_JOBS.get(name)
     if kind is None or column is None or not labels.get("target"):
         return None
-    if name.endswith("stats_total") and (
-        kind != "MDT" or labels.get("operation") not in METADATA_OPERATIONS
-    ):
+    operation = labels.get("operation", "")
+    if name.endswith("stats_total") and (kind != "MDT" or operation not in METADATA_OPERATIONS):
         return None
     job = labels.get("jobid", "?") if name in _OF_JOBS else ""
-    return server_name(labels["target"], kind, where), job, column
+    server = server_name(labels["target"], kind, where)
+    return _TargetCounter(server, job, column, name, operation)
+
+
+def _by_time(path: Path, settings: ImportSettings) -> Iterator[_Value]:
+    """Yield the values of a text by time; an export may have one series after the other."""
+    values = _scraped(path, settings)
+    if path.stat().st_size <= _MOST_BYTES_IN_MEMORY:
+        yield from sorted(values, key=lambda value: value.time_us)
+        return
+    latest_us = 0
+    for each in values:
+        if each.time_us < latest_us:
+            raise InputError(
+                "the times do not ascend, and a text above 256 MiB is not sorted",
+                where=str(path),
+                remedy="write the values by time, or into files of shorter ranges",
+            )
+        latest_us = each.time_us
+        yield each
 
 
 def _scraped(path: Path, settings: ImportSettings) -> Iterator[_Value]:
@@ -122,8 +151,8 @@ def _scraped(path: Path, settings: ImportSettings) -> Iterator[_Value]:
             scraped_us = round(float(time[1]) * 1e6)
             continue
         match = LINE.fullmatch(line)
-        found = match and _target(match[1], dict(_LABEL.findall(match[2])), str(path))
-        if not match or not found:
+        counter = match and _counter(match[1], dict(_LABEL.findall(match[2])), str(path))
+        if not match or not counter:
             continue
         time_us = int(match[4]) * 1000 if match[4] else scraped_us
         if time_us is None:
@@ -135,22 +164,30 @@ def _scraped(path: Path, settings: ImportSettings) -> Iterator[_Value]:
                 " query_range",
             )
         try:
-            yield _Value(found[0], time_us, found[1], found[2], float(match[3]))
+            yield _Value(counter, time_us, float(match[3]))
         except ValueError as error:
             what = f"{visible(match[3][:80])} is not a number"
             raise InputError(what, where=str(path), line=number) from error
 
 
 def _snapshots(values: Iterable[_Value]) -> Iterator[Snapshot]:
-    """Collect the values of each time, which ascend, by server."""
+    """Collect the values of each time, which ascend, by server.
+
+    Two replicas of Prometheus, or two scrapers, may have a counter: it counts once.
+    """
     now_us: int | None = None
     targets: dict[ServerName, dict[str, dict[str, float]]] = {}
+    counted: set[_TargetCounter] = set()
     for each in values:
         if each.time_us != now_us:
             yield from _finished(now_us, targets)
-            now_us, targets = each.time_us, {}
-        jobs = targets.setdefault(each.server, defaultdict(lambda: defaultdict(float)))
-        jobs[each.job][each.column] += each.value
+            now_us, targets, counted = each.time_us, {}, set()
+        if each.counter in counted:
+            continue
+        counted.add(each.counter)
+        server, job, column, *_ = each.counter
+        jobs = targets.setdefault(server, defaultdict(lambda: defaultdict(float)))
+        jobs[job][column] += each.value
     yield from _finished(now_us, targets)
 
 
