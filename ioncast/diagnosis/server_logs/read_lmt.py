@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ioncast.diagnosis.server_logs.counters import Reading, differences
 from ioncast.diagnosis.server_logs.sample_rows import (
+    DIRECTIONS,
     METADATA_OPERATIONS,
     Column,
     ImportSettings,
@@ -145,9 +146,23 @@ def _rows(
             )
             for n, name in enumerate(table.columns)
         }
+        _forget_gaps(last)
         server = np.array([places[number] for number in cells[:, 0].astype(np.int64).tolist()])
         yield from sample_tables(servers, server, time_us, columns, where)
         settings.progress(float(server[-1] + 1) / len(servers))
+
+
+def _forget_gaps(last: dict[tuple[int, str], Reading | None]) -> None:
+    """Forget a reading before the newest one of its server.
+
+    The rows of the other direction since then are written, so they cannot be cut any more.
+    """
+    for (number, name), reading in last.items():
+        newest = max(
+            (each.time_us for one in DIRECTIONS if (each := last.get((number, one)))), default=0
+        )
+        if reading and name in DIRECTIONS and reading.time_us < newest:
+            last[number, name] = None
 
 
 def _column(

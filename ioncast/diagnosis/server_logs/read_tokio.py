@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ioncast.diagnosis.server_logs.sample_rows import (
+    DIRECTIONS,
     METADATA_OPERATIONS,
     Column,
     Floats,
@@ -174,6 +175,11 @@ def _rows_of_series(
             )
         server = np.tile(np.arange(len(servers)), len(ends))
         yield from sample_tables(servers, server, np.repeat(ends, len(servers)), columns, where)
+        of_bytes = [
+            gap for each, gap in zip(series, gaps, strict=True) if each.source.column in DIRECTIONS
+        ]
+        for gap in of_bytes:
+            gap.forget_before(np.max([each.end_us for each in of_bytes], axis=0))
         settings.progress((first + len(ends)) / shape[0])
 
 
@@ -190,7 +196,7 @@ class _Gaps:
     """The missing rows of each server so far, whose bytes the next known row has."""
 
     def __init__(self, start_us: int, servers: int) -> None:
-        self._end_us = np.full(servers, start_us)
+        self.end_us = np.full(servers, start_us)
         # Nobody knows how long a gap at the beginning of a file has lasted before.
         self._is_known = np.zeros(servers, bool)
 
@@ -200,12 +206,19 @@ class _Gaps:
         last = np.where(known, np.arange(len(cells))[:, np.newaxis], -1)
         last = np.maximum.accumulate(last, axis=0)
         before = np.vstack((np.full((1, cells.shape[1]), -1), last[:-1]))
-        start_us = np.where(before < 0, self._end_us, ends[before])
+        start_us = np.where(before < 0, self.end_us, ends[before])
         has_start = (before >= 0) | self._is_known | (start_us == starts[:, np.newaxis])
         is_any = last[-1] >= 0
-        self._end_us = np.where(is_any, ends[last[-1]], self._end_us)
+        self.end_us = np.where(is_any, ends[last[-1]], self.end_us)
         self._is_known |= is_any
         return Column(np.where(has_start, cells, np.nan), start_us)
+
+    def forget_before(self, newest_us: Ints) -> None:
+        """Forget the beginning of gaps of servers that have newer rows in the other direction.
+
+        These rows are written, so they cannot be cut any more.
+        """
+        self._is_known &= self.end_us >= newest_us
 
 
 def _old_rows(file: h5py.File, where: str, settings: ImportSettings) -> Iterator[pa.Table]:

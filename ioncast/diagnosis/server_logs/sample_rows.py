@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ioncast.diagnosis.server_logs.common_intervals import Intervals, on_common_intervals
 from ioncast.warehouse.schema import SCHEMAS
 from ioncast_base.errors import InputError
 from ioncast_base.visible_text import visible
@@ -20,6 +21,7 @@ from ioncast_base.visible_text import visible
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SCHEMA = SCHEMAS["server_samples"]
+DIRECTIONS = ("read_bytes", "written_bytes")
 KINDS = ("OST", "OSS", "MDT", "MDS", "ION", "FS")
 # The years 2001 to 2099: other times are damage, or seconds since a server started.
 EARLIEST_S, LATEST_S = 1_000_000_000, 4_102_444_800
@@ -83,8 +85,8 @@ def sample_tables(
         The index of each interval's server, and the end of the interval.
     columns : mapping of str to Column
         The values, shape (n,), by the names of columns. Negative values, and such that no server
-        has, count as missing. Intervals that start at different times in two columns become two
-        rows.
+        has, count as missing. If reads and writes of a server start at different times, its rows
+        are cut so that they have common intervals; other columns become rows of their own.
     where : str
         The file, for errors.
 
@@ -94,6 +96,10 @@ def sample_tables(
         If a time is not plausible.
     """
     known = {name: _possible(column.values) for name, column in columns.items()}
+    is_cut = _is_cut(server, columns)
+    if is_cut.any():
+        yield _cut_table(servers, server, end_us, known, columns, is_cut, where)
+        known |= {name: np.where(is_cut, np.nan, known[name]) for name in DIRECTIONS}
     latest = np.full(len(server), np.iinfo(np.int64).min)
     for name, (_, starts) in columns.items():
         latest = np.where(np.isnan(known[name]), latest, np.maximum(latest, starts))
@@ -122,6 +128,42 @@ def lines_of(path: Path, settings: ImportSettings) -> Iterator[tuple[int, str]]:
             yield number, line.decode("utf-8", "replace").rstrip("\r\n")
 
 
+def _is_cut(server: Ints, columns: Mapping[str, Column]) -> NDArray[np.bool_]:
+    """Find the rows of servers that miss a sample in one direction only."""
+    if not all(name in columns for name in DIRECTIONS):
+        return np.zeros(len(server), bool)
+    reads, writes = (columns[name].start_us for name in DIRECTIONS)
+    return np.isin(server, server[reads != writes])
+
+
+def _cut_table(
+    servers: Sequence[ServerName],
+    server: Ints,
+    end_us: Ints,
+    known: Mapping[str, Floats],
+    columns: Mapping[str, Column],
+    is_cut: NDArray[np.bool_],
+    where: str,
+) -> pa.Table:
+    intervals = {}
+    for name in DIRECTIONS:
+        rows = is_cut & ~np.isnan(known[name])
+        starts, ends = columns[name].start_us[rows], end_us[rows]
+        _check_times(starts, ends, where)
+        intervals[name] = Intervals(server[rows], starts, ends, known[name][rows])
+    return _table(servers, *on_common_intervals(intervals), where)
+
+
+def _check_times(start_us: Ints, end_us: Ints, where: str) -> None:
+    if len(start_us) and not (
+        start_us.min() >= EARLIEST_S * 1e6
+        and end_us.max() <= LATEST_S * 1e6
+        and (start_us < end_us).all()
+    ):
+        what = "a time is not between 2001 and 2099, or an interval ends before it starts"
+        raise InputError(what, where=where, remedy="times are seconds since 1970 (UTC)")
+
+
 def _possible(values: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         return np.where((values >= 0) & (values < 2**63), values, np.nan)
@@ -137,13 +179,7 @@ def _table(
 ) -> pa.Table:
     has_value = ~np.all([np.isnan(values) for values in columns.values()], axis=0)
     server, start_us, end_us = server[has_value], start_us[has_value], end_us[has_value]
-    if len(server) and not (
-        start_us.min() >= EARLIEST_S * 1e6
-        and end_us.max() <= LATEST_S * 1e6
-        and (start_us < end_us).all()
-    ):
-        what = "a time is not between 2001 and 2099, or an interval ends before it starts"
-        raise InputError(what, where=where, remedy="times are seconds since 1970 (UTC)")
+    _check_times(start_us, end_us, where)
     arrays: dict[str, pa.Array] = {
         name: pa.array([getattr(each, name) for each in servers], pa.string()).take(
             pa.array(server)
