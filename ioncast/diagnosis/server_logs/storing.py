@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from ioncast.diagnosis.server_logs.importers import Format, format_of
 from ioncast.diagnosis.server_logs.sample_rows import SCHEMA, ImportSettings
-from ioncast.warehouse.bundles import bundle_name, is_complete, new_bundle
+from ioncast.warehouse.bundles import bundle_name, is_complete, new_bundle, remove_bundle
 from ioncast.warehouse.engine import asking
 from ioncast.warehouse.queries import text_query
 from ioncast.warehouse.schema import EXTRACTOR
 from ioncast_base.errors import InputError
+from ioncast_base.visible_text import visible
 from ioncast_base.wording import listed
 
 _ROWS_AT_ONCE = 1_000_000
@@ -24,6 +25,28 @@ _FILE_SYSTEMS = text_query(
     "select distinct file_system from raw_server_samples"
     " where system = :system and file_system is not null"
 )
+# Rows of the same interval are one row, which may so have both directions.
+_OVERLAPPING = text_query("""
+with intervals as (
+    select kind, server, time_start_us, time_end_us, max(read_bytes) is not null as has_reads
+    from raw_server_samples
+    where system = :system and time_end_us > :first_us and time_start_us < :last_us
+        and (read_bytes is null) <> (written_bytes is null)
+    group by kind, server, time_start_us, time_end_us
+    having max(read_bytes) is null or max(written_bytes) is null
+),
+earlier as (
+    select kind, server, time_start_us, has_reads,
+        max(case when has_reads then time_end_us end) over before as reads_until_us,
+        max(case when not has_reads then time_end_us end) over before as writes_until_us
+    from intervals
+    window before as (partition by kind, server order by time_start_us, time_end_us
+        rows between unbounded preceding and 1 preceding)
+)
+select kind, server from earlier
+where time_start_us < case when has_reads then writes_until_us else reads_until_us end
+limit 1
+""")
 
 
 @dataclass(frozen=True)
@@ -95,7 +118,28 @@ def _stored(
         if not found.samples:
             raise InputError("this has no samples of servers", where=names[0])
         new.finished_as(name)
+    _check_directions(found, store / name, system)
     return found
+
+
+def _check_directions(found: Imported, bundle: Path, system: str) -> None:
+    """Remove a bundle whose reads or writes overlap the other direction in the store.
+
+    Queries add up the seconds of rows, so a server would seem half as busy.
+    """
+    times = {"first_us": found.first_us, "last_us": found.last_us}
+    with asking(bundle.parent) as ask:
+        overlapping = ask(_OVERLAPPING, {"system": system, **times}).to_pylist()
+    if not overlapping:
+        return
+    remove_bundle(bundle)
+    server = "{kind} {server}".format(**overlapping[0])
+    raise InputError(
+        f"reads and writes of {visible(server)} have intervals that differ and overlap",
+        where=found.files[0],
+        remedy="import both from one answer of query_range, as for"
+        ' {__name__=~"lustre_(read|write)_bytes_total"}, or with the same times',
+    )
 
 
 def _together(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

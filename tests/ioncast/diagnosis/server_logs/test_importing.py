@@ -448,6 +448,64 @@ def test_samples_of_earlier_months_are_removed(tmp_path: Path) -> None:
     assert [row["read_bytes"] for row in stored(store)] == [7, 8]
 
 
+def answer_of(path: Path, direction: str, first: int) -> Path:
+    metric = {
+        "__name__": f"lustre_{direction}_bytes_total",
+        "component": "ost",
+        "target": "fs-OST000b",
+    }
+    values = [[1_700_000_000 + first + 10 * n, str(100 * n)] for n in range(4)]
+    path.write_text(json.dumps({"data": {"result": [{"metric": metric, "values": values}]}}))
+    return path
+
+
+def test_writes_at_other_times_than_the_reads_are_rejected(tmp_path: Path) -> None:
+    """Each row has one direction; if rows overlapped, the time of the server would count twice."""
+    store = tmp_path / "store"
+    words = ("servers", "import", "--system", "tetra", "--store", store)
+    reads = answer_of(tmp_path / "reads.json", "read", 0)
+    assert run_ioncast(*words, reads).returncode == 0
+    late = answer_of(tmp_path / "late.json", "write", 5)
+    done = run_ioncast(*words, late)
+    assert done.returncode == 2
+    assert "OST 11" in done.stderr
+    assert "lustre_(read|write)_bytes_total" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [row["written_bytes"] for row in stored(store)] == [None] * 3
+    # Another system's servers are others, and the same times make the same rows.
+    another = ("servers", "import", "--system", "another", "--store", store)
+    assert run_ioncast(*another, late).returncode == 0
+    same = answer_of(tmp_path / "same.json", "write", 0)
+    assert run_ioncast(*words, same).returncode == 0
+    rows = [row for row in stored(store) if row["system"] == "tetra"]
+    assert [(row["read_bytes"], row["written_bytes"]) for row in rows] == [(100, 100)] * 3
+
+
+def test_reads_that_overlap_writes_in_a_csv_are_rejected(tmp_path: Path) -> None:
+    file = tmp_path / "samples.csv"
+    file.write_text(
+        HEADER.strip() + ",written_bytes\n"
+        "OST,1,1700000000,1700000010,5,\n"
+        "OST,1,1700000010,1700000020,5,\n"
+        "OST,1,1700000000,1700000020,,5\n"
+    )
+    store = tmp_path / "store"
+    done = run_ioncast("servers", "import", "--system", "tetra", "--store", store, file)
+    assert (done.returncode, "reads and writes of OST 1" in done.stderr) == (2, True)
+    assert not list(store.glob("bundle=*"))
+    file.write_text(
+        HEADER.strip() + ",written_bytes\n"
+        "OST,1,1700000000,1700000010,5,\n"
+        "OST,1,1700000010,1700000020,,5\n"
+        "OST,1,1700000010,1700000020,5,\n"
+        "OST,2,1700000000,1700000020,,5\n"
+    )
+    assert (
+        run_ioncast("servers", "import", "--system", "tetra", "--store", store, file).returncode
+        == 0
+    )
+
+
 def test_an_unknown_zone_is_one_line(tmp_path: Path) -> None:
     file = csv_of(tmp_path / "a.csv", 7)
     words = ("--system", "tetra", "--store", tmp_path / "store", "--tz", "Mars/Base")
