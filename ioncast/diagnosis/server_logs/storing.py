@@ -112,7 +112,7 @@ def _stored(
                     where=names[0],
                     remedy="import one of them under a --system of its own",
                 )
-            systems = pa.array([system], pa.string()).take(pa.array([0] * len(table)))
+            systems = pa.repeat(pa.scalar(system, pa.string()), len(table))
             new.write({"server_samples": table.set_column(0, SCHEMA.field("system"), systems)})
             found = _with(found, table)
         if not found.samples:

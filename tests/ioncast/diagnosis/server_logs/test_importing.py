@@ -511,3 +511,13 @@ def test_an_unknown_zone_is_one_line(tmp_path: Path) -> None:
     words = ("--system", "tetra", "--store", tmp_path / "store", "--tz", "Mars/Base")
     done = run_ioncast("servers", "import", file, *words)
     assert (done.returncode, "not a time zone" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("lines", ["", "OST,1,1700000000,1700000005,-3\n"])
+def test_a_file_without_samples_is_one_line(tmp_path: Path, lines: str) -> None:
+    file, store = tmp_path / "samples.csv", tmp_path / "store"
+    file.write_text(HEADER + lines)
+    done = run_ioncast("servers", "import", "--system", "tetra", "--store", store, file)
+    assert done.returncode == 2
+    assert "this has no samples of servers" in done.stderr
+    assert "Traceback" not in done.stderr
