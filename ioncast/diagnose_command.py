@@ -143,13 +143,14 @@ def _rows(data: AskedData, given: dict[str, str]) -> pa.Table:
 def _evidence(data: AskedData, rows: pa.Table) -> EvidenceOf:
     """Find the evidence of servers about logs of the store, if it has samples of servers."""
     from ioncast.diagnosis.diagnosing import no_evidence  # noqa: PLC0415
-    from ioncast.diagnosis.server_evidence import evidence_of  # noqa: PLC0415
+    from ioncast.diagnosis.server_evidence import evidence_finder  # noqa: PLC0415
 
     [samples] = data.ask(text_query("select count(*) as samples from server_samples"), {})[0]
     if not samples.as_py():
         return no_evidence
     stored = set(rows["log"].to_pylist())
-    return lambda log: evidence_of(data.ask, log) if log in stored else ()
+    evidence_of = evidence_finder(data.ask)
+    return lambda log: evidence_of(log) if log in stored else ()
 
 
 def _own_runs(

@@ -6,8 +6,10 @@ OSTs one of 24 tests would find a busy server by chance in 71 % of cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import groupby
 from math import ceil
 from statistics import median
 from typing import Any, Literal, NamedTuple
@@ -18,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ioncast.warehouse.engine import Ask
-from ioncast.warehouse.interference import bytes_by_time
+from ioncast.warehouse.interference import bytes_by_time, server_uses
 from ioncast.warehouse.queries import query_of
 
 Floats = NDArray[np.float64]
@@ -39,7 +41,9 @@ _LEAST_SHARE = 0.01
 _FEWEST_SAMPLES, _FEWEST_SAMPLES_WITHOUT_CLOCK = 2, 4
 _FEWEST_WINDOWS, _QUANTILE, _LEAST_OF_PEAK = 20, 0.95, 0.1
 _LEAST_COVERED, _MOST_COVERAGE, _SURE_COVERAGE = 0.8, 1.1, 0.8
-_MOST_SHIFT_S, _FEWEST_RUNS_OF_CLOCK = 15, 10
+_MOST_SHIFT_S, _RUNS_OF_CLOCK, _FEWEST_RUNS_OF_CLOCK = 15, 20, 10
+_MOST_KEPT_SHIFTS = 100_000
+_MARGIN_US = (_MOST_SHIFT_S + 60) * _US
 # A run of days has too many seconds to correlate.
 _MOST_CORRELATED_S = 86_400
 _NAMED_SHARE = 0.5
@@ -72,6 +76,9 @@ class ServerEvidence:
         The run's own bytes beside all bytes that the servers moved.
     by : tuple of str
         Logs of the store that explain at least half of the others' bytes.
+    clock_ahead_seconds : int, optional
+        The seconds by which the clock of servers is ahead, as far as the test corrects it: 0 within
+        a sample. It is None if too few runs tell.
     """
 
     file: str
@@ -86,28 +93,17 @@ class ServerEvidence:
     usual_mib_s: float | None = None
     coverage: float | None = None
     by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ServerClock:
-    """The seconds by which the clock of servers is ahead; None if too few runs tell.
-
-    `runs` are the runs whose bytes are most of the servers' bytes.
-    """
-
-    ahead_seconds: int | None
-    runs: int
+    clock_ahead_seconds: int | None = None
 
 
 class _Run(NamedTuple):
-    """A run's periods, the OSTs of its files with shares, and its own bytes and samples by OST.
+    """A run's periods with the shares of OSTs, its job's own bytes, and samples, by OST.
 
     Requests and samples are starts, ends and bytes, shape (3, n).
     """
 
     log: str
     periods: Sequence[Row]
-    shares: Mapping[str, Mapping[int, float]]
     requests: Mapping[int, Floats]
     samples: Mapping[int, Floats]
 
@@ -119,47 +115,50 @@ class _Run(NamedTuple):
         )
 
 
-def evidence_of(ask: Ask, log: str, clock: ServerClock | None = None) -> list[ServerEvidence]:
-    """Test for each file and period of a log whether others kept a server busy.
+def evidence_finder(ask: Ask) -> Callable[[str], list[ServerEvidence]]:
+    """Make a function that tests for each file and period of a log if others kept a server busy.
+
+    Its parameter is the SHA-256 of a log. The runs near one log are near the next one too, so it
+    keeps how far their bytes are shifted.
 
     Parameters
     ----------
     ask : callable
-        Asks a store with the log and with samples.
-    log : str
-        The log's SHA-256.
-    clock : ServerClock, optional
-        The clock of the servers; `clock_of` finds it otherwise.
+        Asks a store with the logs and with samples.
     """
-    run = _run(ask, log)
-    if run is None:
-        return []
-    clock = clock or clock_of(ask, log)
-    shift = _shift_s(run)
-    total = sum(row["seconds"] for row in run.periods)
-    return [
-        _evidence(ask, run, row, clock, shift, is_small=row["seconds"] < _LEAST_SHARE * total)
-        for row in run.periods
-    ]
+
+    @lru_cache(_MOST_KEPT_SHIFTS)
+    def shift_of(log: str) -> int | None:
+        run = _run(ask, log)
+        return None if run is None else _shift_s(run)
+
+    def evidence_of(log: str) -> list[ServerEvidence]:
+        run = _run(ask, log)
+        if run is None:
+            return []
+        shift = _shift_s(run)
+        ahead = _clock_ahead_s(ask, run, lambda near: shift if near == log else shift_of(near))
+        least_seconds = _LEAST_SHARE * sum(row["seconds"] for row in run.periods)
+        return [_evidence(ask, run, row, ahead, shift, least_seconds) for row in run.periods]
+
+    return evidence_of
 
 
-def clock_of(ask: Ask, log: str) -> ServerClock:
-    """Find by how much the clock of servers is ahead, from runs of the week around a log.
+def _clock_ahead_s(ask: Ask, run: _Run, shift_of: Callable[[str], int | None]) -> int | None:
+    """Find by how much the clock of servers is ahead, from runs of the week around a run.
 
     It is the median over at least 10 runs of the shift with the best correlation of a run's own
-    bytes and those of servers, if it is more than a sample; else 0.
+    bytes and those of servers, if it is more than a sample; else 0. None if too few runs tell.
     """
-    run = _run(ask, log)
-    if run is None or not run.samples:
-        return ServerClock(None, 0)
-    job = run.periods[0]
-    near = ask(query_of("runs-near"), {**_of(job, "system", "start_us"), "limit": 20})
-    runs = [_run(ask, each) for each in near["log"].to_pylist()]
-    shifts = [shift for each in runs if each is not None and (shift := _shift_s(each)) is not None]
+    if not run.samples:
+        return None
+    job = {name: run.periods[0][name] for name in ("system", "start_us")}
+    near = ask(query_of("runs-near"), {**job, "limit": _RUNS_OF_CLOCK})
+    shifts = [shift for log in near["log"].to_pylist() if (shift := shift_of(log)) is not None]
     if len(shifts) < _FEWEST_RUNS_OF_CLOCK:
-        return ServerClock(None, len(shifts))
+        return None
     shift = round(median(shifts))
-    return ServerClock(shift if abs(shift) * _US > run.step_us else 0, len(shifts))
+    return shift if abs(shift) * _US > run.step_us else 0
 
 
 def _listed(servers: Iterable[int]) -> str:
@@ -167,34 +166,42 @@ def _listed(servers: Iterable[int]) -> str:
     return f",{','.join(map(str, servers))},"
 
 
-def _of(row: Row, *names: str) -> dict[str, Any]:
-    return {name: row[name] for name in names}
-
-
 def _run(ask: Ask, log: str) -> _Run | None:
     """Ask for all that a store knows of a run's periods and servers; None without periods."""
-    rows = ask(query_of("file-periods"), {"log": log}).to_pylist()
-    periods = [
-        {**row, "start": round(row["start_us"] + row["first_seconds"] * _US), "end": _end_us(row)}
-        for row in rows
-        if row["start_us"] is not None
+    shares: dict[tuple[str, str], dict[int, float]] = {}
+    for row in ask(query_of("file-osts"), {"log": log}).to_pylist():
+        shares.setdefault((row["log"], row["file"]), {})[row["server"]] = row["share"]
+    of_job = [
+        {
+            **row,
+            "start": round(row["start_us"] + row["first_seconds"] * _US),
+            "end": _end_us(row),
+            "shares": shares.get((row["log"], row["file"]), {}),
+        }
+        for row in ask(query_of("file-periods"), {"log": log}).to_pylist()
     ]
+    periods = [row for row in of_job if row["log"] == log]
     if not periods:
         return None
-    shares: dict[str, dict[int, float]] = {}
-    for row in ask(query_of("file-osts"), {"log": log}).to_pylist():
-        shares.setdefault(row["file"], {})[row["server"]] = row["share"]
-    margin_us = (_MOST_SHIFT_S + 60) * _US
-    times = {
-        "from_us": min(row["start"] for row in periods) - margin_us,
-        "to_us": max(row["end"] for row in periods) + margin_us,
+    values = {
+        "servers": _listed({server for row in periods for server in row["shares"]}),
+        "system": periods[0]["system"] or "",
+        "from_us": min(row["start"] for row in periods) - _MARGIN_US,
+        "to_us": max(row["end"] for row in periods) + _MARGIN_US,
     }
-    system = periods[0]["system"] or ""
-    servers = _listed({server for of_file in shares.values() for server in of_file})
-    samples = ask(query_of("server-samples"), {"servers": servers, "system": system, **times})
-    columns = ("time_start_us", "time_end_us", "bytes")
-    requests = _traced(ask, log, periods[0]["start_us"]) or _spread(periods, shares)
-    return _Run(log, periods, shares, requests, _by_server(samples, columns))
+    samples = ask(query_of("server-samples"), values)
+    return _Run(log, periods, _requests(ask, of_job), _by_server(samples))
+
+
+def _requests(ask: Ask, of_job: Sequence[Row]) -> dict[int, Floats]:
+    """Find the requests of a job at each OST: of each log's trace, else spread over periods."""
+    found: dict[int, list[Floats]] = {}
+    for log, of_log in groupby(of_job, lambda row: str(row["log"])):
+        periods = list(of_log)
+        traced = _traced(ask, log, periods[0]["start_us"]) if periods[0]["has_requests"] else {}
+        for server, requests in (traced or _spread(periods)).items():
+            found.setdefault(server, []).append(requests)
+    return {server: np.hstack(requests) for server, requests in found.items()}
 
 
 def _end_us(row: Row) -> int:
@@ -203,31 +210,29 @@ def _end_us(row: Row) -> int:
     return int(row["start_us"] + row["last_seconds"] * _US) + late_us
 
 
-def _by_server(table: pa.Table, names: Sequence[str]) -> dict[int, Floats]:
-    servers = table["server"].to_numpy()
-    values = np.array([table[name].to_numpy().astype(np.float64) for name in names])
+def _by_server(samples: pa.Table) -> dict[int, Floats]:
+    names = ("time_start_us", "time_end_us", "bytes")
+    servers = samples["server"].to_numpy()
+    values = np.array([samples[name].to_numpy().astype(np.float64) for name in names])
     return {int(server): values[:, servers == server] for server in np.unique(servers)}
 
 
 def _traced(ask: Ask, log: str, start_us: int) -> dict[int, Floats]:
     """Find the requests of a trace at each OST; nothing if the store has no trace of the log."""
-    uses = ask(query_of("server-uses"), {"log": log})
-    kinds = np.array(uses["server_kind"].to_pylist(), object)
-    is_traced = (kinds == "OST") & ~np.array(uses["estimated"].to_pylist(), bool)
-    found = _by_server(
-        uses.filter(pa.array(is_traced, pa.bool_())), ("start_seconds", "end_seconds", "bytes")
-    )
-    for requests in found.values():
-        requests[:2] = requests[:2] * _US + start_us
-        requests[1] = np.maximum(requests[1], requests[0] + 1)
-    return found
+    job = {"log": log, "start_us": start_us, "system": None}
+    uses = server_uses([job], ask(query_of("server-uses"), {"log": log}))
+    return {
+        use.server.number: use.requests
+        for use in uses
+        if use.server.kind == "OST" and not use.is_estimated
+    }
 
 
-def _spread(periods: Sequence[Row], shares: Mapping[str, Mapping[int, float]]) -> dict[int, Floats]:
+def _spread(periods: Sequence[Row]) -> dict[int, Floats]:
     """Spread the bytes of files evenly over their periods."""
     found: dict[int, list[tuple[float, float, float]]] = {}
     for row in periods:
-        for server, share in shares.get(row["file"], {}).items():
+        for server, share in row["shares"].items():
             use = row["start"], max(row["end"], row["start"] + 1), row["bytes"] * share
             found.setdefault(server, []).append(use)
     return {server: np.array(uses, np.float64).T for server, uses in found.items()}
@@ -278,17 +283,24 @@ def _binned(intervals: Floats, edges_us: NDArray[np.int64]) -> Floats:
 
 
 def _evidence(
-    ask: Ask, run: _Run, row: Row, clock: ServerClock, own_shift: int | None, *, is_small: bool
+    ask: Ask,
+    run: _Run,
+    row: Row,
+    ahead_s: int | None,
+    own_shift_s: int | None,
+    least_seconds: float,
 ) -> ServerEvidence:
     found = ServerEvidence(
-        *(row["file"], row["operation"], row["start"], row["end"], row["seconds"]), "unknown"
+        *(row["file"], row["operation"], row["start"], row["end"], row["seconds"]),
+        answer="unknown",
+        clock_ahead_seconds=ahead_s,
     )
-    servers = run.shares.get(row["file"], {})
-    if is_small:
+    servers = row["shares"]
+    if row["seconds"] < least_seconds:
         return replace(found, reason="too small")
     if not servers:
         return replace(found, reason="servers not known")
-    shift_us = (clock.ahead_seconds or 0) * _US
+    shift_us = (ahead_s or 0) * _US
     times = row["start"] + shift_us, row["end"] + shift_us
     near = np.hstack([_near(run.samples.get(server), *times) for server in servers])
     if not near.size:
@@ -297,7 +309,7 @@ def _evidence(
     samples = (row["last_seconds"] - row["first_seconds"]) * _US / step_us
     if samples < _FEWEST_SAMPLES:
         return replace(found, reason="too coarse")
-    is_shifted = clock.ahead_seconds is None and abs(own_shift or 0) * _US > step_us
+    is_shifted = ahead_s is None and abs(own_shift_s or 0) * _US > step_us
     if is_shifted and samples < _FEWEST_SAMPLES_WITHOUT_CLOCK:
         return replace(found, reason="clock")
     # Only whole samples have all own bytes, and clients write their caches late.

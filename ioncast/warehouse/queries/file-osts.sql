@@ -1,6 +1,5 @@
--- title: The OSTs of each file of a log, with their shares of its bytes
--- log: text; the log, by its SHA-256
-select file, server, share
-from file_osts
-where log = :log
-order by file nulls last, server nulls last
+-- title: The OSTs of each file of all logs of a log's job, with their shares of its bytes
+-- part: own
+select log, file, server, share
+from own_jobs join file_osts using (log)
+order by log nulls last, file nulls last, server nulls last

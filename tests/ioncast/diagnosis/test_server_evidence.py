@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from ioncast.diagnosis.server_evidence import ServerClock, ServerEvidence, clock_of, evidence_of
+from ioncast.diagnosis.server_evidence import Reason, ServerEvidence, evidence_finder
 from ioncast.warehouse.engine import Ask, asking
+from ioncast.warehouse.queries import Query
 from ioncast.warehouse.schema import SCHEMAS
 from tests.support.examples import examples
 
@@ -44,6 +46,8 @@ def log_rows(
     mib: float = 600.0,
     servers: tuple[int, ...] = SERVERS,
     program: str = "app",
+    job_id: int | None = None,
+    system: str = "tetra",
 ) -> Rows:
     """A run that writes a file evenly over its servers; it starts at a part of a second."""
     first, last = period
@@ -51,7 +55,8 @@ def log_rows(
         "jobs": [
             {
                 "log": log,
-                "system": "tetra",
+                "system": system,
+                "job_id": job_id,
                 "user_id": 7,
                 "program": program,
                 "start_us": round(start * US),
@@ -90,9 +95,10 @@ def sample_rows(
     step: int = STEP,
     servers: tuple[int, ...] = SERVERS,
     end: int = 600,
+    hours: int = HOURS,
 ) -> Rows:
-    """Samples from 3 hours before a run until some seconds after its start."""
-    starts = np.arange(BEGIN - HOURS * 3600, BEGIN + end, step)
+    """Samples from hours before a run until some seconds after its start."""
+    starts = np.arange(BEGIN - hours * 3600, BEGIN + end, step)
     return {
         "server_samples": [
             {
@@ -110,9 +116,11 @@ def sample_rows(
     }
 
 
-def own_mib_s(starts: np.ndarray, step: int = STEP, late_s: float = 0.0) -> np.ndarray:
+def own_mib_s(
+    starts: np.ndarray, step: int = STEP, late_s: float = 0.0, seconds: float = 60.0
+) -> np.ndarray:
     """The run of `log_rows` moves 5 MiB/s on each of its servers from second 1.5 to 61.5."""
-    first, last = BEGIN + 1.5 + late_s, BEGIN + 61.5 + late_s
+    first, last = BEGIN + 1.5 + late_s, BEGIN + 1.5 + seconds + late_s
     return 5 * (np.minimum(starts + step, last) - np.maximum(starts, first)).clip(0) / step
 
 
@@ -120,13 +128,17 @@ def weather(seed: int, starts: np.ndarray) -> np.ndarray:
     return np.random.default_rng(seed).gamma(2.0, 5.0, len(starts))
 
 
-def evidence(*rows: Rows, log: str = "a") -> ServerEvidence:
-    joined: Rows = {}
+def joined(*rows: Rows) -> Rows:
+    tables: Rows = {}
     for each in rows:
         for name, of_table in each.items():
-            joined.setdefault(name, []).extend(of_table)
-    with store(joined) as ask:
-        [found] = evidence_of(ask, log)
+            tables.setdefault(name, []).extend(of_table)
+    return tables
+
+
+def evidence(*rows: Rows, log: str = "a") -> ServerEvidence:
+    with store(joined(*rows)) as ask:
+        [found] = evidence_finder(ask)(log)
     return found
 
 
@@ -140,6 +152,11 @@ def quiet(server: int, starts: np.ndarray) -> np.ndarray:
     return weather(server, starts) + own_mib_s(starts)
 
 
+def small(server: int, starts: np.ndarray) -> np.ndarray:
+    """The run moves a tenth of its bytes, on servers that are not busy by chance."""
+    return weather(server + 9, starts) + own_mib_s(starts) / 10
+
+
 def test_a_server_that_others_use_far_more_than_usual_is_busy() -> None:
     found = evidence(log_rows(), sample_rows(with_burst))
     assert (found.answer, found.reason, found.server) == ("busy", None, 4)
@@ -151,9 +168,7 @@ def test_a_server_that_others_use_far_more_than_usual_is_busy() -> None:
 
 
 def test_usual_traffic_of_others_is_not_busy() -> None:
-    found = evidence(
-        log_rows(mib=60.0), sample_rows(lambda s, t: weather(s + 9, t) + own_mib_s(t) / 10)
-    )
+    found = evidence(log_rows(mib=60.0), sample_rows(small))
     assert (found.answer, found.reason) == ("not busy", None)
 
 
@@ -163,24 +178,60 @@ def test_idle_servers_that_move_only_own_bytes_are_not_busy() -> None:
     assert found.coverage == pytest.approx(1.0, abs=0.01)
 
 
+def traced_rows(start_seconds: float) -> Rows:
+    """The run of `log_rows` with a trace of one request, which is on OST 4."""
+    rows = log_rows()
+    alike = {"log": "a", "id": 0, "start_seconds": start_seconds, "end_seconds": 61.0}
+    rows["jobs"][0]["has_requests"] = True
+    rows["requests"] = [{**alike, "api": "POSIX", "operation": "write", "file": "file-a"}]
+    rows["request_servers"] = [
+        {**alike, "server_kind": "OST", "server": 4, "bytes": 600 * MIB, "own_times": False}
+    ]
+    return rows
+
+
 def test_own_bytes_are_those_of_the_trace_at_each_server() -> None:
     """The trace has all 600 MiB on OST 4, although the layout has half of them on OST 3."""
 
     def moved(server: int, starts: np.ndarray) -> np.ndarray:
         return 2 * own_mib_s(starts) * (server == 4)
 
-    rows = log_rows()
-    alike = {"log": "a", "id": 0, "start_seconds": 1.0, "end_seconds": 61.0}
-    rows["requests"] = [{**alike, "api": "POSIX", "operation": "write", "file": "file-a"}]
-    rows["request_servers"] = [
-        {**alike, "server_kind": "OST", "server": 4, "bytes": 600 * MIB, "own_times": False}
-    ]
-    found = evidence(rows, sample_rows(moved))
+    found = evidence(traced_rows(1.0), sample_rows(moved))
     assert (found.answer, found.others_mib_s) == ("not busy", pytest.approx(0, abs=0.01))
     assert found.coverage == pytest.approx(1.0, abs=0.01)
     untraced = evidence(log_rows(), sample_rows(moved))
     # Half of 10 MiB/s, in 70 s instead of 60 s.
     assert (untraced.server, untraced.others_mib_s) == (4, pytest.approx(5 * 60 / 70, abs=0.4))
+
+
+@pytest.mark.slow
+def test_a_trace_with_impossible_times_gives_way_to_the_layout() -> None:
+    samples = sample_rows(lambda _, starts: own_mib_s(starts))
+    for start_seconds in (np.nan, -1.0, 62.0):
+        found = evidence(traced_rows(start_seconds), samples)
+        assert (found.answer, found.coverage) == ("not busy", pytest.approx(1.0, abs=0.01))
+
+
+@pytest.mark.parametrize(
+    ("missing", "seconds"),
+    [
+        (("slowest_seconds",), 60.0),
+        (("slowest_seconds", "mean_seconds"), 0.0),
+        (("write_seconds",), 0.0),
+        (("last_write_seconds",), None),
+        (("first_write_seconds",), None),
+    ],
+)
+def test_a_file_with_unknown_times_has_no_seconds_or_no_period(
+    missing: tuple[str, ...], seconds: float | None
+) -> None:
+    rows = log_rows()
+    rows["files"][0].update(dict.fromkeys(missing))
+    with store(joined(rows, sample_rows(with_burst))) as ask:
+        found = evidence_finder(ask)("a")
+    expected = [] if seconds is None else [seconds]
+    assert [each.seconds for each in found] == expected
+    assert all(each.answer == "busy" for each in found)
 
 
 @pytest.mark.slow
@@ -204,7 +255,7 @@ def test_servers_without_samples_are_unknown_but_a_busy_one_counts() -> None:
 
 
 def test_missing_samples_leave_a_quiet_server_unknown() -> None:
-    gap = sample_rows(lambda s, t: weather(s + 9, t) + own_mib_s(t) / 10)
+    gap = sample_rows(small)
     rows = gap["server_samples"]
     is_of_run = [row["time_start_us"] >= BEGIN * US and row["server"] == "3" for row in rows]
     gap["server_samples"] = [row for row, left in zip(rows, is_of_run, strict=True) if not left]
@@ -262,13 +313,38 @@ def test_a_log_that_explains_the_others_bytes_is_named() -> None:
     assert evidence(log_rows(), small, sample_rows(with_burst)).by == ()
 
 
-def many_runs(runs: int, ahead_s: int) -> tuple[Rows, Rows]:
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("job_id", "system", "is_own"),
+    [(5, "tetra", True), (6, "tetra", False), (None, "tetra", False), (5, "octo", False)],
+)
+def test_bytes_of_all_logs_of_the_job_are_its_own(
+    job_id: int | None, system: str, is_own: bool
+) -> None:
+    """Another log moves the 200 MiB/s on OST 4."""
+
+    def moved(server: int, starts: np.ndarray) -> np.ndarray:
+        is_during = (starts >= BEGIN) & (starts < BEGIN + 70)
+        return small(server, starts) + 200 * (is_during & (server == 4))
+
+    of_log = {"start": BEGIN + 0.25, "period": (0.0, 70.0), "mib": 14_000, "servers": (4,)}
+    other = log_rows("b", program="other", job_id=job_id, system=system, **of_log)
+    found = evidence(log_rows(mib=60.0, job_id=5), other, sample_rows(moved))
+    assert found.answer == ("not busy" if is_own else "busy")
+    assert found.by == (("b",) if system == "tetra" and not is_own else ())
+
+
+def test_a_log_of_the_same_job_is_not_named() -> None:
+    half = {"start": BEGIN + 0.25, "period": (0.0, 70.0), "mib": 7_000, "servers": (4,)}
+    step = log_rows("b", program="other", job_id=5, **half)
+    other = log_rows("c", program="other", job_id=6, **half)
+    found = evidence(log_rows(job_id=5), step, other, sample_rows(with_burst))
+    assert (found.reason, found.by) == (None, ("c",))
+
+
+def many_runs(runs: int, ahead_s: int) -> Rows:
     """Runs each 10 minutes with servers whose clock is ahead, and an hour of other traffic."""
-    joined: Rows = {}
     starts = [BEGIN - 600 * number + 0.5 for number in range(runs)]
-    for number, start in enumerate(starts):
-        for name, rows in log_rows(f"r{number}", start=start).items():
-            joined.setdefault(name, []).extend(rows)
 
     def moved(_: int, times: np.ndarray) -> np.ndarray:
         return sum(
@@ -276,17 +352,15 @@ def many_runs(runs: int, ahead_s: int) -> tuple[Rows, Rows]:
             np.zeros(len(times)),
         )
 
-    return joined, sample_rows(moved)
+    logs = (log_rows(f"r{number}", start=start) for number, start in enumerate(starts))
+    return joined(*logs, sample_rows(moved))
 
 
 @pytest.mark.slow
 def test_a_clock_that_is_ahead_in_ten_runs_is_found_and_corrected() -> None:
-    runs, samples = many_runs(10, 12)
-    with store(runs | samples) as ask:
-        clock = clock_of(ask, "r0")
-        assert (clock.ahead_seconds, clock.runs) == (pytest.approx(12, abs=1), 10)
-        [found] = evidence_of(ask, "r0")
-        [uncorrected] = evidence_of(ask, "r0", replace(clock, ahead_seconds=0))
+    found = evidence(many_runs(10, 12), log="r0")
+    uncorrected = evidence(many_runs(9, 12), log="r0")
+    assert found.clock_ahead_seconds == pytest.approx(12, abs=1)
     assert found.coverage is not None and uncorrected.coverage is not None
     assert found.coverage == pytest.approx(1.0, abs=0.02)
     assert uncorrected.coverage > 1.05
@@ -295,9 +369,26 @@ def test_a_clock_that_is_ahead_in_ten_runs_is_found_and_corrected() -> None:
 @pytest.mark.slow
 def test_a_clock_within_a_sample_is_not_corrected_and_few_runs_tell_nothing() -> None:
     for runs, ahead, expected in ((10, 3, 0), (9, 12, None)):
-        rows, samples = many_runs(runs, ahead)
-        with store(rows | samples) as ask:
-            assert clock_of(ask, "r0").ahead_seconds == expected
+        assert evidence(many_runs(runs, ahead), log="r0").clock_ahead_seconds == expected
+
+
+@pytest.mark.slow
+def test_runs_near_several_logs_are_read_once() -> None:
+    asked: Counter[str] = Counter()
+
+    with store(many_runs(10, 12)) as ask:
+
+        def counted(query: Query, values: Mapping[str, Any]) -> pa.Table:
+            asked[query.name] += 1
+            return ask(query, values)
+
+        find = evidence_finder(counted)
+        find("r0")
+        assert asked["server-samples"] == asked["file-periods"] == 10
+        find("r1")
+        find("r2")
+    # Each of the two logs itself, and r0, which is near.
+    assert asked["server-samples"] == asked["file-periods"] == 13
 
 
 def test_short_periods_with_a_doubtful_clock_are_unknown() -> None:
@@ -322,11 +413,14 @@ def test_idle_servers_are_busy_in_at_most_a_twentieth_of_runs() -> None:
         for name, of_table in of_run.items():
             rows.setdefault(name, []).extend(of_table)
     with store(rows) as ask:
-        answers = [
-            evidence.answer
-            for run in range(number)
-            for evidence in evidence_of(ask, f"r{run}", ServerClock(0, 10))
-        ]
+        find = evidence_finder(ask)
+        answers = [found.answer for run in range(number) for found in find(f"r{run}")]
     assert answers.count("not busy") + answers.count("busy") == number
     # More than this many of independent 5 % tests happen once in a thousand times.
     assert answers.count("busy") <= 0.05 * number + 3.1 * (0.05 * 0.95 * number) ** 0.5
+
+
+def test_the_page_explains_each_reason() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "servers.md").read_text(encoding="utf-8")
+    for reason in get_args(Reason):
+        assert f"| unknown: {reason} |" in page
