@@ -344,7 +344,8 @@ def _tested(
     server = max(others, key=lambda each: (others[each], -each))
     total_own = sum(own.values())
     mib_s = others[server] / _MIB / length_us * _US
-    usual_mib_s = _usual_mib_s(ask, run, servers, length_us, start_us + shift_us, shift_us)
+    # Servers without samples cannot be the busiest one, neither in the period nor in windows.
+    usual_mib_s = _usual_mib_s(ask, run, tuple(others), length_us, start_us + shift_us, shift_us)
     coverage = total_own / moved if moved else None
     found = replace(
         found, server=server, others_mib_s=mib_s, usual_mib_s=usual_mib_s, coverage=coverage

@@ -244,14 +244,21 @@ def test_a_period_shorter_than_two_samples_is_too_coarse() -> None:
 @pytest.mark.slow
 def test_servers_without_samples_are_unknown_but_a_busy_one_counts() -> None:
     assert evidence(log_rows()).reason == "no samples"
-    only_three = sample_rows(quiet, servers=(3,))
+    only_three = sample_rows(small, servers=(3,))
     found = evidence(log_rows(mib=60.0), only_three)
-    assert (found.answer, found.reason) == ("unknown", "too few windows")
+    assert (found.answer, found.reason) == ("unknown", "no samples")
     gap = sample_rows(with_burst)
     rows = gap["server_samples"]
     is_of_run = [row["time_start_us"] >= BEGIN * US and row["server"] == "3" for row in rows]
     gap["server_samples"] = [row for row, left in zip(rows, is_of_run, strict=True) if not left]
     assert evidence(log_rows(), gap).answer == "busy"
+
+
+def test_a_server_without_any_samples_does_not_hide_a_busy_one() -> None:
+    found = evidence(log_rows(), sample_rows(with_burst, servers=(4,)))
+    assert (found.answer, found.reason, found.server) == ("busy", None, 4)
+    # The 95 % quantile of OST 4 alone.
+    assert found.usual_mib_s is not None and 10 < found.usual_mib_s < 20
 
 
 def test_missing_samples_leave_a_quiet_server_unknown() -> None:
