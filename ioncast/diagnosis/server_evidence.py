@@ -43,7 +43,8 @@ _FEWEST_WINDOWS, _QUANTILE, _LEAST_OF_PEAK = 20, 0.95, 0.1
 _LEAST_COVERED, _MOST_COVERAGE, _SURE_COVERAGE = 0.8, 1.1, 0.8
 _MOST_SHIFT_S, _RUNS_OF_CLOCK, _FEWEST_RUNS_OF_CLOCK = 15, 20, 10
 _MOST_KEPT_SHIFTS = 100_000
-_MARGIN_US = (_MOST_SHIFT_S + 60) * _US
+# A window ends up to two samples after the last request.
+_MARGIN_US = 900 * _US
 # A run of days has too many seconds to correlate.
 _MOST_CORRELATED_S = 86_400
 _NAMED_SHARE = 0.5

@@ -261,6 +261,23 @@ def test_a_server_without_any_samples_does_not_hide_a_busy_one() -> None:
     assert found.usual_mib_s is not None and 10 < found.usual_mib_s < 20
 
 
+def test_all_samples_of_a_window_count_however_long_they_are() -> None:
+    """The window of a write ends up to two samples after the last request."""
+    step, seconds = 300, 600.0
+    # The last 298.5 s of the window are a sample that begins 298.5 s after the last request.
+    run = log_rows(period=(1.0, 1.0 + seconds), mib=6.0 * seconds / 60)
+    found = evidence(
+        run,
+        sample_rows(
+            lambda server, t: weather(server, t) + own_mib_s(t, step, seconds=seconds) / 100,
+            step=step,
+            end=3000,
+            hours=24,
+        ),
+    )
+    assert (found.answer, found.reason) == ("not busy", None)
+
+
 def test_missing_samples_leave_a_quiet_server_unknown() -> None:
     gap = sample_rows(small)
     rows = gap["server_samples"]
