@@ -223,6 +223,9 @@ def _delays(facts: RunFacts) -> Iterator[str]:
 def _server(evidence: ServerEvidence) -> str:
     what = f"{sentence(evidence.operation)[:-1]}s of {visible(evidence.file)} at"
     what += f" {cell('start_us', evidence.start_us)} UTC, {duration(evidence.seconds)}"
+    if ahead_s := evidence.clock_ahead_seconds:
+        what += f" (the servers' clock was {duration(abs(ahead_s))}"
+        what += f" {'ahead' if ahead_s > 0 else 'behind'})"
     if evidence.answer == "unknown":
         return f"{what}: unknown, {evidence.reason}."
     server = "its servers" if evidence.server is None else f"server {evidence.server}"

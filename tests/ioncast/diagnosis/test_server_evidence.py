@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ioncast.diagnosis.diagnosing import Diagnosis
+from ioncast.diagnosis.diagnosis_texts import text_of
 from ioncast.diagnosis.server_evidence import Reason, ServerEvidence, evidence_finder
+from ioncast.diagnosis.verdict import RunFacts, UsualBandwidth, judge
 from ioncast.warehouse.engine import Ask, asking
 from ioncast.warehouse.queries import Query
 from ioncast.warehouse.schema import SCHEMAS
@@ -394,6 +398,19 @@ def test_a_clock_that_is_ahead_in_ten_runs_is_found_and_corrected() -> None:
 def test_a_clock_within_a_sample_is_not_corrected_and_few_runs_tell_nothing() -> None:
     for runs, ahead, expected in ((10, 3, 0), (9, 12, None)):
         assert evidence(many_runs(runs, ahead), log="r0").clock_ahead_seconds == expected
+
+
+def test_the_evidence_says_that_a_clock_was_corrected() -> None:
+    found = evidence(log_rows(), sample_rows(small))
+    for ahead_s, words in ((12, "ahead"), (-7, "behind"), (0, None), (None, None)):
+        facts = RunFacts(
+            *(600 * MIB, 10.0, UsualBandwidth("history", 20.0, 10.0, 40.0, 9), True),
+            servers=(replace(found, clock_ahead_seconds=ahead_s),),
+        )
+        diagnosis = Diagnosis("a", None, "tetra", "app", 1, 4, 0, facts, judge(facts))
+        said = text_of(diagnosis)
+        assert ("the servers' clock was" in said) == bool(words)
+        assert words is None or f"{abs(ahead_s or 0)} s {words}" in said
 
 
 @pytest.mark.slow
