@@ -70,7 +70,7 @@ class Sharing:
 
 
 def placed(jobs: Sequence[PlacedJob], sharing: Sharing) -> dict[int, Names]:
-    """Name the I/O nodes of the waiting jobs, as many of the first ones as there is room for.
+    """Name the I/O nodes of the waiting jobs for which there is room, the first ones first.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ def placed(jobs: Sequence[PlacedJob], sharing: Sharing) -> dict[int, Names]:
     """
     held = _Held.of(jobs, sharing)
     waiting = [job for job in jobs if not job.names]
-    room, fitting = held.room(), []
+    room, free, fitting = held.room(), len(held.free()), []
     for job in waiting:
-        room -= job.io_nodes
-        if room < 0 or job.io_nodes > len(held.free()):
-            break
-        fitting.append(job)
+        # Slurm may start small jobs before a large one that waits for more room.
+        if job.io_nodes <= min(room, free):
+            room -= job.io_nodes
+            fitting.append(job)
     found = held.greedy(fitting)
     if len(fitting) <= MOST_EXACT and held.total(found) > 0:
         found = held.exact(fitting) or found

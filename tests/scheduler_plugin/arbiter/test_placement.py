@@ -140,6 +140,12 @@ def test_many_jobs_are_placed_within_the_limits() -> None:
     assert set(loads.values()) == {2}
 
 
+def test_small_jobs_behind_one_without_room_are_placed() -> None:
+    # Slurm's backfill starts them first.
+    jobs = [job(1, 2, 9.0, "io1", "io2"), job(2, 3, 9.0), job(3, 1, 5.0), job(4, 1, 4.0)]
+    assert placed(jobs, Sharing(NAMES, 1)) == {3: ("io3",)}
+
+
 # Files -------------------------------------------------------------------------------------------
 
 
