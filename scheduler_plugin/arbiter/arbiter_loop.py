@@ -270,6 +270,9 @@ def share_once(arbiter: Arbiter) -> None:
 def share_until_stopped(arbiter: Arbiter) -> None:
     """Do rounds until a signal comes, then release all jobs that are held."""
     settings = arbiter.settings
+    if settings.arbitrate.hooks:
+        # The import takes long, and jobs must not wait for it in a round.
+        import scipy.optimize  # noqa: F401, PLC0415
     heartbeat = Heartbeat(settings.arbitrate.heartbeat, settings.arbitrate.lock)
     failures = Failures(_LOG)
     file = MetricsFile(settings.arbitrate.metrics, _LOG)

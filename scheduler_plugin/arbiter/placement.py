@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 
-# With more waiting jobs there are too many groups of jobs on an I/O node for an exact answer.
+# A round must not wait long for an exact answer. Its time grows with the jobs and with the groups
+# of jobs that can meet on an I/O node. The limit of a second is the solver's alone.
 MOST_EXACT = 12
+_MOST_GROUPS = 2000
 _LONGEST_S = 1.0
 # More than all costs of pairs that were not measured, which are shares of their sum.
 _DISTURBING = 1000.0
@@ -81,7 +84,7 @@ def placed(jobs: Sequence[PlacedJob], sharing: Sharing) -> dict[int, Names]:
     -------
     dict of int to tuple of str
         Names by id of the waiting job. The sum of the costs of all pairs on all I/O nodes is the
-        lowest one for up to 12 waiting jobs.
+        lowest one for up to 12 waiting jobs, unless too many groups of them can meet.
     """
     held = _Held.of(jobs, sharing)
     waiting = [job for job in jobs if not job.names]
@@ -153,22 +156,26 @@ class _Held:
         return found
 
     def exact(self, waiting: Sequence[PlacedJob]) -> dict[int, Names]:
-        """Find the lowest cost with an integer program; empty if there is no answer in a second.
+        """Find the lowest cost with an integer program; empty if that takes more than a second.
 
         I/O nodes with the same running jobs are alike. So the unknowns are the numbers of these
         I/O nodes on which a group of waiting jobs meets.
         """
-        # SciPy takes long to import, and most sites do not share.
-        import numpy as np  # noqa: PLC0415
-        from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
-
         alike: dict[tuple[PlacedJob, ...], list[str]] = {}
         for name in self.free():
             alike.setdefault(self.on[name], []).append(name)
+        rooms = [self.sharing.jobs_each - len(kind) for kind in alike]
+        if sum(_count_of_groups(len(waiting), room) for room in rooms) > _MOST_GROUPS:
+            return {}
+
+        # The import takes long: the arbiter does it at its start, other commands never.
+        import numpy as np  # noqa: PLC0415
+        from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
+
         columns = [
             (kind, group)
-            for kind in alike
-            for group in _groups(waiting, self.sharing.jobs_each - len(kind))
+            for kind, room in zip(alike, rooms, strict=True)
+            for group in _groups(waiting, room)
         ]
         costs = np.array([self.costs([*kind, *group]) for kind, group in columns])
         rows = [[kind == each for kind, _ in columns] for each in alike]
@@ -198,5 +205,9 @@ class _Held:
 
 def _groups(jobs: Sequence[PlacedJob], most: int) -> Iterator[tuple[PlacedJob, ...]]:
     """All groups of up to `most` jobs, the empty one too."""
-    for size in range(max(most, 0) + 1):
+    for size in range(most + 1):
         yield from combinations(jobs, size)
+
+
+def _count_of_groups(jobs: int, most: int) -> int:
+    return sum(comb(jobs, size) for size in range(most + 1))

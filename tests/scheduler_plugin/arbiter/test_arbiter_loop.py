@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from scheduler_plugin.slurm import Slurm, SlurmAnswerError, SlurmUnreachableErro
 from scheduler_plugin.slurm.licences import licence_count
 from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, served
 
+PROJECT = Path(__file__).resolve().parents[3]
 # Minutes after the submission of the recorded job, and before its hold ends by itself: it is
 # released as decided, because no service is there to be asked for its decision.
 LATER_S = 1790000000.0 + 200
@@ -110,3 +113,27 @@ def test_a_fault_of_the_list_delays_no_release(arbiter: Arbiter, tmp_path: Path)
     assert len(arbiter.round(LATER_S)) == 1
     hooks.write_text("IO_NODES=io1\n")
     assert len(arbiter.round(LATER_S)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hooks", ["/nowhere", None])
+def test_scipy_is_imported_at_the_start_if_there_may_be_a_list(hooks: str | None) -> None:
+    script = f"""
+import sys
+from ioncast_base.errors import IoncastError
+from scheduler_plugin.arbiter.arbiter_loop import Arbiter, share_until_stopped
+from scheduler_plugin.settings import SiteSettings
+part = {{"address": "unix:/nowhere", "user": "ada", "token_file": "/nowhere"}}
+service = {{"address": "unix:/nowhere", "token_file": "/nowhere"}}
+arbitrate = {{"lock": "/nowhere/lock", "hooks": {hooks!r}}}
+table = {{"system": "a", "slurmrestd": part, "service": service, "arbitrate": arbitrate}}
+try:
+    share_until_stopped(Arbiter(SiteSettings.model_validate(table), None, None))
+except IoncastError as error:
+    print("scipy.optimize" in sys.modules, error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=PROJECT
+    )
+    assert done.stdout.startswith(f"{hooks is not None} ")
+    assert "/nowhere/lock" in done.stdout

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import OptimizeResult
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.arbiter.placement import Names, PlacedJob, Sharing, placed
@@ -144,6 +146,34 @@ def test_small_jobs_behind_one_without_room_are_placed() -> None:
     # Slurm's backfill starts them first.
     jobs = [job(1, 2, 9.0, "io1", "io2"), job(2, 3, 9.0), job(3, 1, 5.0), job(4, 1, 4.0)]
     assert placed(jobs, Sharing(NAMES, 1)) == {3: ("io3",)}
+
+
+@pytest.mark.parametrize(
+    ("running", "jobs_each", "sizes"),
+    [
+        # No, one or two of 12 jobs on each of 25 I/O nodes: 25 (1 + 12 + 66) groups.
+        (25, 3, [1975]),
+        (26, 3, []),
+        (2, 8, []),
+        (32, 8, []),
+    ],
+)
+def test_jobs_are_placed_exactly_if_they_form_at_most_two_thousand_groups(
+    monkeypatch: pytest.MonkeyPatch, running: int, jobs_each: int, sizes: list[int]
+) -> None:
+    found: list[int] = []
+
+    def noting(costs: Sequence[float], **program: Any) -> OptimizeResult:
+        found.append(len(costs))
+        return OptimizeResult(success=False)
+
+    monkeypatch.setattr("scipy.optimize.milp", noting)
+    names = tuple(f"io{number}" for number in range(running))
+    jobs = [job(number, 1, 9.0, name) for number, name in enumerate(names, 100)]
+    jobs += [job(number, 1, float(number + 1)) for number in range(12)]
+    chosen = placed(jobs, Sharing(names, jobs_each))
+    assert found == sizes
+    assert [len(chosen[number]) for number in range(12)] == [1] * 12
 
 
 # Files -------------------------------------------------------------------------------------------
