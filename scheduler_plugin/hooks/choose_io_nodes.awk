@@ -5,7 +5,11 @@
 #     list TEXT                    a line of the arbiter's list, which may contain anything
 # The output has a line `NAME [URI]` for each I/O node: `number` of them, or fewer if too few are free.
 
-BEGIN { LONGEST_S = 30 }
+BEGIN {
+    LONGEST_S = 30
+    # awk compares a text with a number as texts.
+    jobs_each += 0
+}
 
 $1 == "pool" && NF > 1 {
     line = NF > 2 ? $2 " " $3 : $2
@@ -21,8 +25,8 @@ $1 == "taken" {
     line = substr($2, colon + 7) (NF > 2 ? " " $3 : "")
     if (substr($2, 3, colon - 3) == job)
         own[++in_own] = line
-    else
-        taken[line]++
+    else if (++taken[line] > most_taken)
+        most_taken = taken[line]
 }
 
 # The same time in the first and the last line shows that nobody is writing the file.
@@ -45,8 +49,8 @@ END {
     }
     is_new = is_whole && written_s - now_s < LONGEST_S && now_s - written_s < LONGEST_S
     for (word = 1; is_new && word <= for_job; word++)
-        for (load = 0; load < jobs_each; load++) take_name(wanted[1, word], load)
-    for (load = 0; load < jobs_each; load++) {
+        for (load = 0; is_load(load); load++) take_name(wanted[1, word], load)
+    for (load = 0; is_load(load); load++) {
         for (word = 1; is_new && word <= in_order; word++) take_name(wanted[0, word], load)
         for (place = 1; place <= in_all; place++) take(pool[place], load)
     }
@@ -57,6 +61,11 @@ function has_its_own() {
     for (place = 1; place <= in_own; place++)
         if (!(own[place] in in_pool) || taken[own[place]] + 0 >= jobs_each) return 0
     return in_own == number
+}
+
+# Whether an I/O node with so many jobs may be needed.
+function is_load(load) {
+    return in_choice < number && load < jobs_each && load <= most_taken
 }
 
 function take_name(name, load,    place) {

@@ -33,6 +33,13 @@ read_configuration() {
     /bin/sh -n "$HOOKS_CONF" || return 1
     # shellcheck source-path=SCRIPTDIR source=hooks.conf
     . "$HOOKS_CONF"
+    wrong_setting=
+    JOBS_PER_IO_NODE=${JOBS_PER_IO_NODE:-1}
+    if ! is_number "$JOBS_PER_IO_NODE" || [ "${#JOBS_PER_IO_NODE}" -gt 9 ] ||
+        [ "$JOBS_PER_IO_NODE" -lt 1 ] || [ "$JOBS_PER_IO_NODE" -gt 64 ]; then
+        wrong_setting="JOBS_PER_IO_NODE $JOBS_PER_IO_NODE is not a number from 1 to 64 ($HOOKS_CONF)"
+        JOBS_PER_IO_NODE=1
+    fi
     # The last line of hooks.conf may be a test that is false.
     return 0
 }
@@ -60,6 +67,8 @@ licence_count() {
 # start_io_nodes JOB N NODES: give a job its I/O nodes; a second call changes nothing.
 start_io_nodes() {
     umask 022
+    # Only here, because all hooks read the settings, and TaskProlog does so for every process.
+    [ -z "$wrong_setting" ] || complain "$wrong_setting"
     export ION_NODES=
     if [ -n "$GEKKOFWD_DAEMONS" ]; then
         give_daemons "$1" "$2" "$3"
@@ -141,7 +150,7 @@ choose_free() {
         pool | sed 's/^/pool /'
         (cd "$JOBS_FOLDER" && grep -Has . ./*.hosts) | sed 's/^/taken /'
         arbiters_list | sed 's/^/list /'
-    } | awk -v job="$1" -v number="$2" -v jobs_each="${JOBS_PER_IO_NODE:-1}" -v now_s="$(date +%s)" \
+    } | awk -v job="$1" -v number="$2" -v jobs_each="$JOBS_PER_IO_NODE" -v now_s="$(date +%s)" \
         -f "${0%/*}/choose_io_nodes.awk"
 }
 

@@ -27,7 +27,7 @@ def chosen(
     pool: list[str] = NAMES,
     taken: dict[int, list[str]] | None = None,
     placement: str = "",
-    jobs_each: int = 1,
+    jobs_each: int | str = 1,
 ) -> list[str]:
     """The I/O nodes of job 7, as the hooks choose them."""
     lines = [f"pool {name}" for name in pool]
@@ -40,6 +40,7 @@ def chosen(
         input="".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"),
         capture_output=True,
         check=True,
+        timeout=60,
     )
     return done.stdout.decode().splitlines()
 
@@ -100,6 +101,14 @@ def test_io_nodes_that_a_job_cannot_have_are_chosen_anew(own: list[str]) -> None
 def test_shared_io_nodes_are_filled_one_job_after_the_other() -> None:
     taken = {1: ["io1", "io2"], 2: ["io1"]}
     assert chosen(3, pool=NAMES[:3], taken=taken, jobs_each=2) == ["io3", "io2"]
+
+
+@pytest.mark.parametrize(
+    ("jobs_each", "names"),
+    [(10**9, ["io2", "io3", "io1"]), ("two", []), ("", []), (-1, []), ("1e", ["io2", "io3"])],
+)
+def test_the_choice_ends_with_any_number_of_jobs(jobs_each: int | str, names: list[str]) -> None:
+    assert chosen(9, pool=NAMES[:3], taken={1: ["io1"]}, jobs_each=jobs_each) == names
 
 
 @settings(max_examples=examples(200))
@@ -172,6 +181,28 @@ def test_a_site_may_let_jobs_share_io_nodes(site: Site) -> None:
     assert loads == {name: 2 if name not in {"io8"} else 1 for name in NAMES}
     assert site.prolog(4, "ionode:1").returncode == 0
     assert names_of(site, 4) == ["io8"]
+
+
+@pytest.mark.parametrize("jobs_each", ["0", "65", "two", "1 2", "-1", "9" * 30, "1.5"])
+def test_a_wrong_number_of_jobs_is_one_job_and_a_line_in_the_log(
+    site: Site, jobs_each: str
+) -> None:
+    configure(site, JOBS_PER_IO_NODE=jobs_each)
+    site.prolog(1, "ionode:7")
+    done = site.prolog(2, "ionode:2")
+    complaint = f"JOBS_PER_IO_NODE {jobs_each} is not a number from 1 to 64 ({site.conf})"
+    assert (done.returncode, done.stderr) == (0, f"ioncast: {complaint}\n")
+    assert names_of(site, 2) == ["io8"]
+    assert site.tells_tasks(2) == {"ION_COUNT": "2", "ION_NODES": "io8"}
+    assert site.epilog(2, "ionode:2").stderr == ""
+
+
+@pytest.mark.parametrize("jobs_each", ["", "1", "08", "64"])
+def test_a_right_number_of_jobs_is_no_line_in_the_log(site: Site, jobs_each: str) -> None:
+    configure(site, JOBS_PER_IO_NODE=jobs_each)
+    assert site.prolog(1, "ionode:7").stderr == ""
+    site.prolog(2, "ionode:8")
+    assert len(names_of(site, 2)) == (8 if jobs_each in {"08", "64"} else 1)
 
 
 def test_the_arbiters_list_is_read_where_the_site_names_it(site: Site) -> None:
