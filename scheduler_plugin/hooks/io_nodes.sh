@@ -75,8 +75,12 @@ start_io_nodes() {
         ION_NODES=$(names_of "$1")
     elif [ -n "$IO_NODES" ] && [ -n "$JOBS_FOLDER" ]; then
         # A job starts without names rather than late.
-        ION_NODES=$(timeout -k 1 10 /bin/sh "${0%/*}/name_io_nodes.sh" "$1" "$2") ||
+        if ! ION_NODES=$(timeout -k 1 10 /bin/sh "${0%/*}/name_io_nodes.sh" "$1" "$2"); then
             complain "job $1 starts without names of its I/O nodes"
+            # Names of an earlier job with this id are wrong.
+            ION_NODES=
+            rm -f "$JOBS_FOLDER/$1.hosts" "$JOBS_FOLDER/.$1.hosts.new"
+        fi
     fi
     if [ -n "$SITE_SCRIPT" ] && ! "$SITE_SCRIPT" start "$1" "$2" "$3"; then
         remove_files "$1"
