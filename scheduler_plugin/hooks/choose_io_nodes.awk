@@ -4,6 +4,7 @@
 #     taken ./JOB.hosts:NAME [URI] an I/O node that a job has
 #     list TEXT                    a line of the arbiter's list, which may contain anything
 # The output has a line `NAME [URI]` for each I/O node: `number` of them, or fewer if too few are free.
+# I/O nodes are told apart by their URI, or by their name if they have no URI.
 
 BEGIN {
     LONGEST_S = 30
@@ -12,21 +13,23 @@ BEGIN {
 }
 
 $1 == "pool" && NF > 1 {
-    line = NF > 2 ? $2 " " $3 : $2
-    if (!(line in in_pool)) {
-        in_pool[line]
-        pool[++in_all] = line
-        of_name[$2, ++lines_of[$2]] = line
+    id = NF > 2 ? $3 : $2
+    if (!(id in line_of)) {
+        line_of[id] = NF > 2 ? $2 " " $3 : $2
+        pool[++in_all] = id
+        of_name[$2, ++ids_of[$2]] = id
     }
 }
 
 $1 == "taken" {
     colon = index($2, ".hosts:")
-    line = substr($2, colon + 7) (NF > 2 ? " " $3 : "")
-    if (substr($2, 3, colon - 3) == job)
-        own[++in_own] = line
-    else if (++taken[line] > most_taken)
-        most_taken = taken[line]
+    name = substr($2, colon + 7)
+    id = NF > 2 ? $3 : name
+    if (substr($2, 3, colon - 3) == job) {
+        own[++in_own] = id
+        own_line[in_own] = NF > 2 ? name " " $3 : name
+    } else if (++taken[id] > most_taken)
+        most_taken = taken[id]
 }
 
 # The same time in the first and the last line shows that nobody is writing the file.
@@ -44,7 +47,7 @@ $1 == "list" {
 
 END {
     if (has_its_own()) {
-        for (place = 1; place <= in_own; place++) print own[place]
+        for (place = 1; place <= in_own; place++) print own_line[place]
         exit
     }
     is_new = is_whole && written_s - now_s < LONGEST_S && now_s - written_s < LONGEST_S
@@ -59,7 +62,7 @@ END {
 # A hook that is called twice changes nothing.
 function has_its_own() {
     for (place = 1; place <= in_own; place++)
-        if (!(own[place] in in_pool) || taken[own[place]] + 0 >= jobs_each) return 0
+        if (!(own[place] in line_of) || taken[own[place]] + 0 >= jobs_each) return 0
     return in_own == number
 }
 
@@ -69,12 +72,12 @@ function is_load(load) {
 }
 
 function take_name(name, load,    place) {
-    for (place = 1; place <= lines_of[name] + 0; place++) take(of_name[name, place], load)
+    for (place = 1; place <= ids_of[name] + 0; place++) take(of_name[name, place], load)
 }
 
-function take(line, load) {
-    if (in_choice >= number || line in chosen || taken[line] + 0 != load) return
-    chosen[line]
+function take(id, load) {
+    if (in_choice >= number || id in chosen || taken[id] + 0 != load) return
+    chosen[id]
     in_choice++
-    print line
+    print line_of[id]
 }

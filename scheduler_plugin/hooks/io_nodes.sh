@@ -150,11 +150,14 @@ choose() {
 }
 
 choose_free() {
+    jobs_each=$JOBS_PER_IO_NODE
+    # As hooks.conf says, no other job has a job's daemons.
+    [ -z "$GEKKOFWD_DAEMONS" ] || jobs_each=1
     {
         pool | sed 's/^/pool /'
         (cd "$JOBS_FOLDER" && grep -Has . ./*.hosts) | sed 's/^/taken /'
         arbiters_list | sed 's/^/list /'
-    } | awk -v job="$1" -v number="$2" -v jobs_each="$JOBS_PER_IO_NODE" -v now_s="$(date +%s)" \
+    } | awk -v job="$1" -v number="$2" -v jobs_each="$jobs_each" -v now_s="$(date +%s)" \
         -f "${0%/*}/choose_io_nodes.awk"
 }
 

@@ -299,6 +299,15 @@ def test_a_job_is_not_started_where_too_few_daemons_are_free(site: Site) -> None
 
 
 @pytest.mark.slurm
+def test_daemons_are_not_shared_where_other_io_nodes_would_be(site: Site) -> None:
+    site.use_gekkofwd()
+    with site.conf.open("a") as file:
+        file.write("JOBS_PER_IO_NODE=2\n")
+    site.prolog(1, "ionode:6")
+    assert "but 2 daemons" in one_line(site.prolog(2, "ionode:3"))
+
+
+@pytest.mark.slurm
 def test_a_daemon_that_has_written_its_line_twice_is_one(site: Site) -> None:
     # A daemon of GekkoFS adds its line to the file at each start, so a line may be repeated.
     site.use_gekkofwd(DAEMONS.splitlines(keepends=True)[0] * 2 + "\n")

@@ -111,6 +111,14 @@ def test_the_choice_ends_with_any_number_of_jobs(jobs_each: int | str, names: li
     assert chosen(9, pool=NAMES[:3], taken={1: ["io1"]}, jobs_each=jobs_each) == names
 
 
+def test_names_with_the_same_uri_are_one_daemon() -> None:
+    pool = ["a tcp://1", "b tcp://1", "a tcp://2", "c tcp://3"]
+    assert chosen(4, pool=pool) == ["a tcp://1", "a tcp://2", "c tcp://3"]
+    assert chosen(4, pool=pool, taken={1: ["b tcp://1"]}) == ["a tcp://2", "c tcp://3"]
+    own = ["b tcp://1", "c tcp://3"]
+    assert chosen(2, pool=pool, taken={7: own, 1: ["a tcp://2"]}) == own
+
+
 @settings(max_examples=examples(200))
 @given(
     st.lists(st.lists(st.sampled_from(NAMES), unique=True, max_size=4), max_size=6),
