@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
 from scheduler_plugin.arbiter.arbitration import (
+    CURVE_PATIENCE_S,
     Change,
     decisions_of,
     decisions_of_running,
@@ -74,6 +75,8 @@ class Arbiter:
     _hooks: HookSettings | None = None
     # Names of programs by decision id; empty if a decision does not tell.
     _programs: dict[str, str] = field(default_factory=dict)
+    # Decisions of running jobs that the service does not know, so they are asked for once.
+    _unknown: set[str] = field(default_factory=set)
     # Jobs that this arbiter released, and jobs whose release Slurm rejected in the last round.
     _refused: set[int] = field(default_factory=set)
     # For the metrics: jobs that are held after the last round, and changes since the start.
@@ -98,11 +101,14 @@ class Arbiter:
         """
         self._said, self._complaints = self._complaints, set()
         jobs = self.slurm.jobs()
-        decisions = decisions_of(jobs, now_s)
+        running: dict[str, int] = {}
         if self.settings.arbitrate.hooks:
             self._failures.attempt("reading hooks.conf", self._read_hooks)
-            decisions += decisions_of_running(jobs)
-        self._learn(decisions)
+            if self._hooks is not None and self._hooks.jobs_per_io_node > 1:
+                running = decisions_of_running(jobs)
+        settled_s = now_s - CURVE_PATIENCE_S
+        settled = {key for key, submitted_s in running.items() if submitted_s < settled_s}
+        self._learn([*decisions_of(jobs, now_s), *running], settled)
         hooks, curves = self._hooks, self._curves
         if hooks is not None:
             # With shared I/O nodes there are more licences than I/O nodes.
@@ -164,13 +170,18 @@ class Arbiter:
     def _read_limits(self, total: int) -> None:
         self._limits = self.slurm.limits(self.settings.licence.name, total)
 
-    def _learn(self, decisions: list[str]) -> None:
-        """Read the curves that are not known yet; forget those of jobs that do not wait."""
+    def _learn(self, decisions: Sequence[str], settled: Set[str]) -> None:
+        """Read the curves that are not known yet; forget those of all other decisions.
+
+        The service stores a decision some time after it was made; it has stored those in `settled`
+        or never will.
+        """
+        self._unknown &= settled
         self._curves = {key: self._curves[key] for key in decisions if key in self._curves}
         self._programs = {key: self._programs[key] for key in self._curves}
         end_s = time.monotonic() + _READING_S
         for decision_id in decisions:
-            if decision_id in self._curves:
+            if decision_id in self._curves or decision_id in self._unknown:
                 continue
             try:
                 found = self.service.decision(decision_id)
@@ -181,6 +192,8 @@ class Arbiter:
             if found is not None:
                 self._curves[decision_id] = _curve(found)
                 self._programs[decision_id] = program_of(str(found.get("executable") or ""))
+            elif decision_id in settled:
+                self._unknown.add(decision_id)
             if time.monotonic() > end_s:
                 return
 

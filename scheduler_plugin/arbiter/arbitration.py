@@ -17,7 +17,7 @@ from scheduler_plugin.slurm.licences import licence_count, with_licence
 
 # The service stores a decision a second or two after it was made, or later if it is down for a
 # while. After this time a job is released without a curve.
-_CURVE_PATIENCE_S = 60
+CURVE_PATIENCE_S = 60
 # Reasons of jobs that could start if they had I/O nodes. Jobs with other reasons, such as
 # Dependency, may wait forever whatever they get.
 _IN_LINE = frozenset({"None", "Resources", "Priority", "Licenses"})
@@ -152,10 +152,10 @@ def placing_of(
     return [job for job in found if job.io_nodes]
 
 
-def decisions_of_running(jobs: Sequence[Job]) -> list[str]:
-    """Ids of the decisions of running jobs, each once."""
-    marks = [mark for job in jobs if job.is_running and (mark := _mark(job))]
-    return list(dict.fromkeys(mark.decision_id for mark in marks))
+def decisions_of_running(jobs: Sequence[Job]) -> dict[str, int]:
+    """The Unix times at which running jobs were submitted, by the ids of their decisions."""
+    running = [job for job in jobs if job.is_running]
+    return {mark.decision_id: job.submitted_s or 0 for job in running if (mark := _mark(job))}
 
 
 def _mark(job: Job) -> Mark | None:
@@ -226,7 +226,7 @@ def _is_known_by_now(job: Job, curves: Curves, now_s: float) -> bool:
     """Whether the job's decision was read, or is not worth waiting for any longer."""
     mark = _mark(job)
     was_read = mark is not None and mark.decision_id in curves
-    return was_read or now_s > (job.submitted_s or 0) + _CURVE_PATIENCE_S
+    return was_read or now_s > (job.submitted_s or 0) + CURVE_PATIENCE_S
 
 
 def _weights(jobs: Sequence[Job], settings: ArbitrateSettings) -> dict[int, float]:

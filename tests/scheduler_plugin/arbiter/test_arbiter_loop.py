@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,50 @@ def test_the_list_for_the_hooks_is_written_before_jobs_are_released(
     chosen = " ".join(names[: licence_count(job.licenses, "ionode")])
     lines = [f"ioncast-placement {LATER_S:.0f}", f"* {' '.join(names)}", f"end {LATER_S:.0f}"]
     assert seen[0].splitlines() == [*lines[:2], f"{job.id} {chosen}", lines[2]]
+
+
+class Decisions:
+    """A service that knows no decision, and notes for which ones it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def decision(self, decision_id: str) -> dict[str, Any] | None:
+        self.asked.append(decision_id)
+        return None
+
+
+def hooks_in(folder: Path, jobs_per_io_node: int) -> Path:
+    """Settings of hooks with four I/O nodes, and the arbiter's list."""
+    (folder / "placement").touch()
+    hooks = folder / "hooks.conf"
+    hooks.write_text(
+        f"IO_NODES='io1 io2 io3 io4'\nJOBS_PER_IO_NODE={jobs_per_io_node}\n"
+        f"JOBS_FOLDER={folder}\nPLACEMENT={folder}/placement\n"
+    )
+    return hooks
+
+
+@pytest.mark.parametrize(("jobs_per_io_node", "asked"), [(1, ["d1"]), (2, ["d1", "d2"])])
+def test_decisions_of_running_jobs_are_read_only_where_jobs_share_io_nodes(
+    arbiter: Arbiter, tmp_path: Path, jobs_per_io_node: int, asked: list[str]
+) -> None:
+    arbiter.service = service = Decisions()  # type: ignore[assignment]
+    with_hooks(arbiter, hooks_in(tmp_path, jobs_per_io_node)).round(LATER_S)
+    assert service.asked == asked
+
+
+def test_a_running_jobs_decision_that_nobody_knows_is_asked_for_in_its_first_minute(
+    arbiter: Arbiter, tmp_path: Path
+) -> None:
+    arbiter.service = service = Decisions()  # type: ignore[assignment]
+    with_hooks(arbiter, hooks_in(tmp_path, 2))
+    # The running job was submitted 20 s after the time to which LATER_S adds. The service may store
+    # a decision late. Waiting jobs are asked for as long as they wait.
+    for seconds, asked in ((70, ["d1", "d2"]), (81, ["d1", "d2"]), (82, ["d1"]), (83, ["d1"])):
+        service.asked.clear()
+        arbiter.round(LATER_S - 200 + seconds)
+        assert service.asked == asked
 
 
 def test_a_fault_of_the_list_delays_no_release(arbiter: Arbiter, tmp_path: Path) -> None:
