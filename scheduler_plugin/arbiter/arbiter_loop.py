@@ -13,6 +13,7 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.files import program_of
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
 from scheduler_plugin.arbiter.arbitration import (
@@ -28,12 +29,7 @@ from scheduler_plugin.arbiter.arbitration import (
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from scheduler_plugin.arbiter.held_metrics import held_metrics
 from scheduler_plugin.arbiter.placement import Names, Program, Sharing, placed
-from scheduler_plugin.arbiter.placement_list import (
-    disturbing_pairs,
-    names_of_jobs,
-    program_of,
-    write_list,
-)
+from scheduler_plugin.arbiter.placement_list import disturbing_pairs, names_of_jobs, write_list
 from scheduler_plugin.hook_settings import HookSettings, read_hook_settings
 from scheduler_plugin.metrics_file import MetricsFile, common_metrics
 from scheduler_plugin.rounds import Failures, ended_by_signals, repeat

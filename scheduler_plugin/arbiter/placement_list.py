@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ioncast_base.errors import InputError
+from ioncast_base.files import program_of
 from scheduler_plugin.arbiter.placement import Names, Program
 from scheduler_plugin.roots_files import write_in_place
 
@@ -55,11 +56,6 @@ def disturbing_pairs(path: str) -> frozenset[frozenset[Program]]:
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         remedy = "write it with `ioncast interference --store DIR --format json`"
         raise InputError("these are not pairs of programs", where=path, remedy=remedy) from error
-
-
-def program_of(executable: str) -> str:
-    """The name of a program; logs have it without its folders."""
-    return PurePosixPath(executable).name
 
 
 def write_list(path: str, order: Names, names: Mapping[int, Names], now_s: int) -> None:
