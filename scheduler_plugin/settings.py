@@ -155,7 +155,8 @@ class ArbitrateSettings(TomlTable):
     )
     hooks: Line | None = Field(
         default=None,
-        description="The hooks.conf with IO_NODES and PLACEMENT: the list that the arbiter writes.",
+        description="The hooks.conf with JOBS_PER_IO_NODE, IO_NODES and PLACEMENT: the list that"
+        " the arbiter writes if jobs share I/O nodes.",
     )
     disturbances: Line | None = Field(
         default=None,

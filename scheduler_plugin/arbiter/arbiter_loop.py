@@ -28,7 +28,7 @@ from scheduler_plugin.arbiter.arbitration import (
 )
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from scheduler_plugin.arbiter.held_metrics import held_metrics
-from scheduler_plugin.arbiter.placement import Names, Program, Sharing, placed
+from scheduler_plugin.arbiter.placement import Program, Sharing, placed
 from scheduler_plugin.arbiter.placement_list import disturbing_pairs, names_of_jobs, write_list
 from scheduler_plugin.hook_settings import HookSettings, read_hook_settings
 from scheduler_plugin.metrics_file import MetricsFile, common_metrics
@@ -68,6 +68,7 @@ class Arbiter:
     is_dry: bool = False
     # Curves by decision id. A decision never changes, so each is read once.
     _curves: dict[str, dict[int, float]] = field(default_factory=dict)
+    # Set only where jobs share I/O nodes.
     _hooks: HookSettings | None = None
     # Names of programs by decision id; empty if a decision does not tell.
     _programs: dict[str, str] = field(default_factory=dict)
@@ -100,7 +101,7 @@ class Arbiter:
         running: dict[str, int] = {}
         if self.settings.arbitrate.hooks:
             self._failures.attempt("reading hooks.conf", self._read_hooks)
-            if self._hooks is not None and self._hooks.jobs_per_io_node > 1:
+            if self._hooks is not None:
                 running = decisions_of_running(jobs)
         settled_s = now_s - CURVE_PATIENCE_S
         settled = {key for key, submitted_s in running.items() if submitted_s < settled_s}
@@ -194,10 +195,12 @@ class Arbiter:
                 return
 
     def _read_hooks(self) -> None:
-        """Read the hooks' settings, which name the I/O nodes."""
+        """Read the hooks' settings, which name the I/O nodes and say how many jobs share each."""
         self._hooks = None
         path = self.settings.arbitrate.hooks
         hooks = read_hook_settings(Path(path or ""))
+        if hooks.jobs_per_io_node == 1:
+            return
         if not (hooks.io_nodes and hooks.placement and hooks.folder):
             needed = "IO_NODES, PLACEMENT and JOBS_FOLDER"
             raise InputError(f"{needed} must be set", where=path)
@@ -207,15 +210,13 @@ class Arbiter:
         self, hooks: HookSettings, jobs: Sequence[Job], changes: Sequence[Change], now_s: float
     ) -> None:
         """Write which I/O nodes the hooks give to waiting jobs."""
-        names: dict[int, Names] = {}
-        if hooks.jobs_per_io_node > 1:
-            path = self.settings.arbitrate.disturbances
-            pairs = disturbing_pairs(path) if path else frozenset[frozenset[Program]]()
-            sharing = Sharing(hooks.io_nodes, hooks.jobs_per_io_node, pairs)
-            own = names_of_jobs(hooks.folder, [job.id for job in jobs if job.is_running])
-            known = self._curves, self._programs, self.settings.licence.name
-            names = placed(placing_of(jobs, changes, *known, own, now_s), sharing)
-        write_list(hooks.placement, hooks.io_nodes, names, int(now_s))
+        path = self.settings.arbitrate.disturbances
+        pairs = disturbing_pairs(path) if path else frozenset[frozenset[Program]]()
+        sharing = Sharing(hooks.io_nodes, hooks.jobs_per_io_node, pairs)
+        own = names_of_jobs(hooks.folder, [job.id for job in jobs if job.is_running])
+        known = self._curves, self._programs, self.settings.licence.name
+        names = placed(placing_of(jobs, changes, *known, own, now_s), sharing)
+        write_list(hooks.placement, names, int(now_s))
 
     def _made(self, changes: Sequence[Change], progress: Callable[[], None]) -> list[Change]:
         """Make changes and log them; return those that Slurm accepted."""

@@ -58,27 +58,27 @@ def disturbing_pairs(path: str) -> frozenset[frozenset[Program]]:
         raise InputError("these are not pairs of programs", where=path, remedy=remedy) from error
 
 
-def write_list(path: str, order: Names, names: Mapping[int, Names], now_s: int) -> None:
-    """Write the order for all jobs, and the names of waiting jobs, the first ones first.
+def write_list(path: str, names: Mapping[int, Names], now_s: int) -> None:
+    """Write the names of waiting jobs, the first ones first.
 
     Raises
     ------
     InputError
         If the file cannot be written.
     """
-    write_in_place(Path(path), list_text(order, names, now_s).encode(), "PLACEMENT")
+    write_in_place(Path(path), list_text(names, now_s).encode(), "PLACEMENT")
 
 
-def list_text(order: Names, names: Mapping[int, Names], now_s: int) -> str:
+def list_text(names: Mapping[int, Names], now_s: int) -> str:
     """The text of the list, at most as long as the hooks read; jobs at the end are left out."""
     first, last = f"ioncast-placement {now_s}\n", f"end {now_s}\n"
-    lines = "".join(_lines(order, names, LONGEST_BYTES - len(first) - len(last)))
+    lines = "".join(_lines(names, LONGEST_BYTES - len(first) - len(last)))
     return f"{first}{lines}{last}"
 
 
-def _lines(order: Names, names: Mapping[int, Names], most_bytes: int) -> Iterator[str]:
-    for key, chosen in (("*", order), *names.items()):
-        line = f"{key} {' '.join(chosen)}\n"
+def _lines(names: Mapping[int, Names], most_bytes: int) -> Iterator[str]:
+    for job_id, chosen in names.items():
+        line = f"{job_id} {' '.join(chosen)}\n"
         most_bytes -= len(line.encode())
         if most_bytes < 0:
             return

@@ -34,15 +34,12 @@ $1 == "taken" {
 
 # The same time in the first and the last line shows that nobody is writing the file.
 $1 == "list" {
-    words = NF
     if (++in_list == 1)
         written_s = $2 == "ioncast-placement" && $3 ~ /^[0-9]+$/ ? $3 : -1
     is_whole = $2 == "end" && $3 == written_s
-    if ($2 == "*" || $2 == job)
-        for (word = 3; word <= NF; word++)
-            wanted[$2 == job, word - 2] = $word
-    if ($2 == "*") in_order = NF - 2
-    if ($2 == job) for_job = NF - 2
+    if ($2 == job)
+        for (in_wanted = 0; in_wanted < NF - 2; in_wanted++)
+            wanted[in_wanted] = $(in_wanted + 3)
 }
 
 END {
@@ -51,12 +48,10 @@ END {
         exit
     }
     is_new = is_whole && written_s - now_s < LONGEST_S && now_s - written_s < LONGEST_S
-    for (word = 1; is_new && word <= for_job; word++)
-        for (load = 0; is_load(load); load++) take_name(wanted[1, word], load)
-    for (load = 0; is_load(load); load++) {
-        for (word = 1; is_new && word <= in_order; word++) take_name(wanted[0, word], load)
+    for (word = 0; is_new && word < in_wanted; word++)
+        for (load = 0; is_load(load); load++) take_name(wanted[word], load)
+    for (load = 0; is_load(load); load++)
         for (place = 1; place <= in_all; place++) take(pool[place], load)
-    }
 }
 
 # A hook that is called twice changes nothing.

@@ -87,23 +87,33 @@ def with_hooks(arbiter: Arbiter, hooks: Path) -> Arbiter:
     return arbiter
 
 
+def hooks_in(folder: Path, jobs_per_io_node: int) -> Path:
+    """Settings of hooks with four I/O nodes, and the arbiter's list."""
+    (folder / "placement").touch()
+    hooks = folder / "hooks.conf"
+    hooks.write_text(
+        f"IO_NODES='io1 io2 io3 io4'\nJOBS_PER_IO_NODE={jobs_per_io_node}\n"
+        f"JOBS_FOLDER={folder}\nPLACEMENT={folder}/placement\n"
+    )
+    return hooks
+
+
 def test_the_list_for_the_hooks_is_written_before_jobs_are_released(
     arbiter: Arbiter, slurmrestd: Slurmrestd, tmp_path: Path
 ) -> None:
-    placement = tmp_path / "placement"
-    placement.touch()
-    hooks = tmp_path / "hooks.conf"
-    hooks.write_text(
-        f"IO_NODES='io1 io2 io3 io4'\nJOBS_PER_IO_NODE=2\nJOBS_FOLDER={tmp_path}\n"
-        f"PLACEMENT={placement}\n"
-    )
+    hooks, placement = hooks_in(tmp_path, 2), tmp_path / "placement"
     seen: list[str] = []
     made = with_hooks(arbiter, hooks).round(LATER_S, lambda: seen.append(placement.read_text()))
     [job] = [change.job for change in made]
     names = [f"io{number}" for number in range(1, 5)]
     chosen = " ".join(names[: licence_count(job.licenses, "ionode")])
-    lines = [f"ioncast-placement {LATER_S:.0f}", f"* {' '.join(names)}", f"end {LATER_S:.0f}"]
-    assert seen[0].splitlines() == [*lines[:2], f"{job.id} {chosen}", lines[2]]
+    first, last = f"ioncast-placement {LATER_S:.0f}", f"end {LATER_S:.0f}"
+    assert seen[0].splitlines() == [first, f"{job.id} {chosen}", last]
+
+
+def test_no_list_is_written_where_no_io_nodes_are_shared(arbiter: Arbiter, tmp_path: Path) -> None:
+    with_hooks(arbiter, hooks_in(tmp_path, 1)).round(LATER_S)
+    assert (tmp_path / "placement").read_text() == ""
 
 
 class Decisions:
@@ -115,17 +125,6 @@ class Decisions:
     def decision(self, decision_id: str) -> dict[str, Any] | None:
         self.asked.append(decision_id)
         return None
-
-
-def hooks_in(folder: Path, jobs_per_io_node: int) -> Path:
-    """Settings of hooks with four I/O nodes, and the arbiter's list."""
-    (folder / "placement").touch()
-    hooks = folder / "hooks.conf"
-    hooks.write_text(
-        f"IO_NODES='io1 io2 io3 io4'\nJOBS_PER_IO_NODE={jobs_per_io_node}\n"
-        f"JOBS_FOLDER={folder}\nPLACEMENT={folder}/placement\n"
-    )
-    return hooks
 
 
 @pytest.mark.parametrize(("jobs_per_io_node", "asked"), [(1, ["d1"]), (2, ["d1", "d2"])])

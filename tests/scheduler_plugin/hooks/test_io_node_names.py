@@ -56,32 +56,32 @@ def test_the_first_free_io_nodes_are_chosen_without_a_list() -> None:
 
 @pytest.mark.parametrize("age_s", [0, 29, -29])
 def test_a_new_list_gives_the_order(age_s: int) -> None:
-    placement = written("* io5 io4 io1", age_s=age_s)
+    placement = written("7 io5 io4 io1", age_s=age_s)
     assert chosen(4, taken={1: ["io4"]}, placement=placement) == ["io5", "io1", "io2", "io3"]
 
 
 def test_the_list_that_the_arbiter_writes_is_read() -> None:
     names = {number: ("io8", f"io{number % 8 + 1}") for number in range(6, 2000)}
-    placement = list_text(tuple(reversed(NAMES)), names, NOW_S)
-    assert chosen(3, placement=placement) == ["io8", "io7", "io6"]
-    assert chosen(2, placement=placement, taken={1: ["io8"]}, jobs_each=2) == ["io8", "io7"]
+    placement = list_text(names, NOW_S)
+    assert chosen(3, placement=placement) == ["io8", "io1", "io2"]
+    assert chosen(2, placement=placement, taken={1: ["io8"]}, jobs_each=2) == ["io8", "io1"]
 
 
-def test_a_line_for_the_job_counts_before_the_order_of_all() -> None:
+def test_only_the_line_for_the_job_counts() -> None:
     placement = written("* io5 io4", "7 io8 io2", "8 io7")
-    assert chosen(3, placement=placement) == ["io8", "io2", "io5"]
+    assert chosen(3, placement=placement) == ["io8", "io2", "io1"]
 
 
 @pytest.mark.parametrize(
     "placement",
     [
-        written("* io5", age_s=30),
-        written("* io5", age_s=-30),
-        written("* io5").rsplit("\n", 1)[0],
-        written("* io5").replace("end 17", "end 18"),
-        written("* io5").replace("ioncast-placement", "other"),
-        "* io5",
-        "ioncast-placement -1\n* io5\nend -1",
+        written("7 io5", age_s=30),
+        written("7 io5", age_s=-30),
+        written("7 io5").rsplit("\n", 1)[0],
+        written("7 io5").replace("end 17", "end 18"),
+        written("7 io5").replace("ioncast-placement", "other"),
+        "7 io5",
+        "ioncast-placement -1\n7 io5\nend -1",
     ],
 )
 def test_an_old_or_damaged_list_counts_for_nothing(placement: str) -> None:
@@ -90,7 +90,7 @@ def test_an_old_or_damaged_list_counts_for_nothing(placement: str) -> None:
 
 def test_a_job_keeps_the_io_nodes_that_it_has() -> None:
     own = ["io6", "io2"]
-    assert chosen(2, taken={7: own, 1: ["io1"]}, placement=written("* io5")) == own
+    assert chosen(2, taken={7: own, 1: ["io1"]}, placement=written("7 io5")) == own
 
 
 @pytest.mark.parametrize("own", [["io6"], ["io6", "gone"], ["io6", "io1"]])
@@ -218,7 +218,8 @@ def test_the_arbiters_list_is_read_where_the_site_names_it(site: Site) -> None:
     configure(site, PLACEMENT=placement)
     now_s = int(subprocess.run(["date", "+%s"], capture_output=True, check=True).stdout)
     # The list counts for 30 seconds, and machines that run tests may stand still for some.
-    placement.write_text(f"ioncast-placement {now_s + 20}\n* io8 io7\nend {now_s + 20}\n")
+    lines = "7 io8\n8 io7\n9 io7\n"
+    placement.write_text(f"ioncast-placement {now_s + 20}\n{lines}end {now_s + 20}\n")
     site.prolog(7, "ionode:1")
     assert names_of(site, 7) == ["io8"]
     if os.geteuid() == 0:
