@@ -88,11 +88,15 @@ def rules_of_hooks(
 
 
 def rules_of_part(path: str, settings: SiteSettings | None) -> Iterator[Rule]:
-    """The rules for the settings of a part, in the file `path`, and for its tokens."""
+    """The rules for the settings of a part, in the file `path`, and for files that they name."""
     yield Rule(path)
     if settings:
         for token in (settings.slurmrestd.token_file, settings.service.token_file):
             yield Rule(token, is_secret=True)
+        # A shell of the arbiter runs hooks.conf. For the one beside the hooks, the later rule in
+        # `rules_of_hooks` allows SlurmUser too.
+        for file in filter(None, (settings.arbitrate.hooks, settings.arbitrate.disturbances)):
+            yield Rule(file)
 
 
 def problems_of(rule: Rule) -> tuple[RightsProblem, ...] | None:

@@ -12,8 +12,14 @@ import pytest
 
 from scheduler_plugin.check.controller import Controller
 from scheduler_plugin.check.plugin import Plugin
-from scheduler_plugin.check.rights import problems_of, rules_of_plugin, rules_of_slurm
+from scheduler_plugin.check.rights import (
+    problems_of,
+    rules_of_part,
+    rules_of_plugin,
+    rules_of_slurm,
+)
 from scheduler_plugin.file_rights import Rule
+from scheduler_plugin.settings import SiteSettings
 
 PROJECT = Path(__file__).resolve().parents[3]
 DEPLOY = PROJECT / "scheduler_plugin" / "deploy"
@@ -117,3 +123,15 @@ def test_settings_of_the_plugin_are_secret_if_a_token_is_in_them() -> None:
         plugin = Plugin(values, frozenset(["on"]), (8,), (), "")
         rules = list(rules_of_plugin(slurm, plugin))
         assert Rule("/etc/slurm/ioncast_settings.lua", SLURM, is_secret=is_secret) in rules
+
+
+def test_files_that_the_arbiter_runs_or_reads_have_a_rule() -> None:
+    service = {"address": "unix:/run/ioncast", "token_file": "/ioncast.token"}
+    slurmrestd = {"address": "unix:/run/rest", "user": "ada", "token_file": "/slurm.jwt"}
+    table = {"system": "testbed", "service": service, "slurmrestd": slurmrestd}
+    tokens = [Rule("/slurm.jwt", is_secret=True), Rule("/ioncast.token", is_secret=True)]
+    settings = SiteSettings.model_validate(table)
+    assert list(rules_of_part("/a.toml", settings)) == [Rule("/a.toml"), *tokens]
+    arbitrate = {"hooks": "/hooks.conf", "disturbances": "/pairs.json"}
+    settings = SiteSettings.model_validate({**table, "arbitrate": arbitrate})
+    assert {Rule("/hooks.conf"), Rule("/pairs.json")} < set(rules_of_part("/a.toml", settings))
