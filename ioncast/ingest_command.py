@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ioncast_base.command_options import WholeNumber, complain, formats
+from ioncast_base.command_options import WholeNumber, complain, formats, warn
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.wording import counted, duration, size
 from ioncast_base.workers import usable_cores
@@ -139,6 +139,9 @@ def _print_written(
         f" {size(int(numbers['stored_bytes']))}, {known:,} known before,"
         f" {numbers['copies']:,} are copies, {numbers['failed']:,} cannot be read"
     )
+    if numbers["failed"]:
+        asking = "`ioncast sql STORE --text 'select path, reason from failed'`"
+        warn(f"some files cannot be read; {asking} tells which, and why")
 
 
 def _print_estimate(estimate: IngestCost, known: int, output_format: str) -> None:

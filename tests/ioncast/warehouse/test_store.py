@@ -112,6 +112,7 @@ def test_a_damaged_tar_file_and_members_that_are_no_logs_are_told(tmp_path: Path
     done = run_ioncast("ingest", logs, "--store", store, "--system", "here")
     assert done.returncode == 2
     assert "c.tar: the tar file cannot be read" in done.stderr
+    assert "some files cannot be read; `ioncast sql STORE" in done.stderr
     found = stored(store)
     assert [row["path"] for row in found["jobs"]] == [f"{logs}/a.tar:good.darshan"]
     assert {row["path"] for row in found["failed"]} >= {f"{logs}/a.tar:bad.darshan"}
