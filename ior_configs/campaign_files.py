@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -38,7 +38,8 @@ class Campaign:
 
     Each configuration runs `repetitions` times with each number of I/O nodes, in a random order
     with a `seed`. The runs are spread over `spread_s` seconds; with None, each run starts right
-    after the one before it.
+    after the one before it. `application_bytes` are the bytes that applications move with some of
+    the configurations: an adaptive campaign weighs them by these.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Campaign:
     seed: int
     spread_s: int | None
     configurations: tuple[IorConfig, ...]
+    application_bytes: Mapping[IorConfig, int] = field(default_factory=dict)
 
 
 def read_campaign(source: str | Path, *, nodes: int, processes_per_node: int) -> Campaign:
@@ -79,11 +81,12 @@ def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int
     """Read the text of a campaign file as `read_campaign` does; `where` is the file's name."""
     file = parse_toml(text, _File, where=where)
     machine = _Machine(nodes, processes_per_node)
-    configurations: dict[IorConfig, None] = {}
-    for keys, found in _tables(file, machine):
+    configurations: dict[IorConfig, int | None] = {}
+    for keys, found, application_bytes in _tables(file, machine):
         try:
             for config in found:
-                _add(config, configurations)
+                _check_new(config, configurations)
+                configurations[config] = application_bytes
         except InputError as error:
             line = line_of(text, keys)
             raise InputError(error.what, where=where, line=line, remedy=error.remedy) from error
@@ -94,6 +97,9 @@ def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int
         seed=file.seed,
         spread_s=file.spread,
         configurations=tuple(configurations),
+        application_bytes={
+            config: moved for config, moved in configurations.items() if moved is not None
+        },
     )
 
 
@@ -113,6 +119,11 @@ def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None)
             "[[configuration]]",
             *_assignments(
                 {"command": config.command_line(), "tasks": config.tasks, "nodes": config.nodes}
+                | (
+                    {"application_bytes": campaign.application_bytes[config]}
+                    if config in campaign.application_bytes
+                    else {}
+                )
             ),
         ]
         for config in campaign.configurations
@@ -236,6 +247,7 @@ class _Configuration(TomlTable):
     )
     tasks: Count | None = None
     nodes: Count | None = None
+    application_bytes: Annotated[int, Field(gt=0, le=2**63 - 1)] | None = None
 
 
 class _File(TomlTable):
@@ -266,22 +278,21 @@ def _refuse_empty(file: _File) -> None:
 
 def _tables(
     file: _File, machine: _Machine
-) -> Iterator[tuple[tuple[str, int], Iterator[IorConfig]]]:
-    """Yield the path of each table in the file, with the table's configurations."""
+) -> Iterator[tuple[tuple[str, int], Iterator[IorConfig], int | None]]:
+    """Yield the path of each table, its configurations, and the bytes of applications."""
     for position, grid in enumerate(file.grid):
-        yield ("grid", position), _combined(grid, machine)
+        yield ("grid", position), _combined(grid, machine), None
     for position, table in enumerate(file.configuration):
-        yield ("configuration", position), _commanded(table, machine)
+        yield ("configuration", position), _commanded(table, machine), table.application_bytes
 
 
-def _add(config: IorConfig, configurations: dict[IorConfig, None]) -> None:
+def _check_new(config: IorConfig, configurations: Mapping[IorConfig, int | None]) -> None:
     if config in configurations:
         raise InputError(
             f"{config.command_line(launcher=True)} on {config.nodes} nodes is in the campaign"
             " already",
             remedy="list each run once",
         )
-    configurations[config] = None
 
 
 def _combined(grid: _Grid, machine: _Machine) -> Iterator[IorConfig]:

@@ -420,3 +420,17 @@ def test_the_documentation_names_every_needed_key(key: str) -> None:
 def test_the_documentation_names_every_bundled_campaign() -> None:
     page = (PROJECT / "docs/campaigns.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in page for name in bundled_campaigns())
+
+
+def test_the_bytes_of_applications_stay_with_their_configuration() -> None:
+    table = CONFIGURATION.rstrip() + "\napplication_bytes = 3000000000\n"
+    campaign = parsed(HEAD + GRID + table)
+    [moved] = campaign.application_bytes.items()
+    assert moved == (campaign.configurations[-1], 3_000_000_000)
+    assert parsed(to_toml(campaign)).application_bytes == campaign.application_bytes
+
+
+def test_applications_that_move_no_bytes_are_an_error() -> None:
+    said = error_of(HEAD + CONFIGURATION.rstrip() + "\napplication_bytes = 0\n")
+    assert said.startswith("c.toml:")
+    assert "application_bytes" in said
