@@ -8,8 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import humanize
+
+from benchdb.campaigns.adaptive_notes import AdaptiveNotes
 from benchdb.campaigns.collecting import RunResult
-from benchdb.campaigns.folder import CampaignFolder, CampaignRun, obstacles
+from benchdb.campaigns.folder import AdaptiveGoal, CampaignFolder, CampaignRun, obstacles
 from benchdb.campaigns.platform_file import Platform
 from benchdb.campaigns.progress_lines import progress_text
 from benchdb.campaigns.standing import Status
@@ -42,7 +45,7 @@ def resume_command(folder: CampaignFolder) -> str:
 
 def status_to_json(folder: CampaignFolder, status: Status) -> dict[str, Any]:
     """The status of a campaign for programs."""
-    progress = status.progress
+    progress, notes = status.progress, status.notes
     return {
         **_description(folder),
         "state": status.state,
@@ -57,6 +60,17 @@ def status_to_json(folder: CampaignFolder, status: Status) -> dict[str, Any]:
             for pairs in _by_error(status.failed)
         ],
         "failures": [_failure(*pair) for pair in status.failed],
+        **({} if folder.goal is None else {"adaptive": _adaptive_record(notes, folder.goal)}),
+    }
+
+
+def _adaptive_record(notes: AdaptiveNotes, goal: AdaptiveGoal) -> dict[str, Any]:
+    return {
+        "wanted_regret": goal.regret,
+        "budget_seconds": goal.budget_s,
+        "expected_regret": notes.regret,
+        "elapsed_seconds": notes.elapsed_s,
+        "ended": notes.ended,
     }
 
 
@@ -64,12 +78,40 @@ def status_to_text(folder: CampaignFolder, status: Status) -> str:
     """The status of a campaign for people."""
     progress = progress_text(status.progress)
     lines = [headline(folder), f"{status.state}: {progress}", *failure_lines(status.failed)]
+    if folder.goal is not None:
+        lines.append(adaptive_text(status.notes, folder.goal))
     if status.stopped:
         lines.append(f"stopped because {status.stopped}")
-    if status.progress.left and not status.is_running:
+    if status.state not in {"running", "complete"}:
         again = " --retry-failed" if status.state == "failed" else ""
         lines.append(f"continue with `{resume_command(folder)}{again}`")
     return "\n".join(lines)
+
+
+def ended_run_text(
+    runs: int, run: CampaignRun, result: RunResult, notes: AdaptiveNotes, goal: AdaptiveGoal
+) -> str:
+    """One line about a run of an adaptive campaign that has ended, and the expectation then."""
+    bandwidth = result.bandwidth_mib_s
+    found = result.reason if bandwidth is None else f"{bandwidth:,.0f} MiB/s"
+    cell = f"{run.cell.config.command_line(launcher=True)}, {in_words(run.cell.io_nodes)}"
+    return f"run {runs}: {cell}: {found}; {_expectation(notes, goal)}"
+
+
+def adaptive_text(notes: AdaptiveNotes, goal: AdaptiveGoal) -> str:
+    """The state of an adaptive campaign in words."""
+    ended = f"ended because {notes.ended}; " if notes.ended else ""
+    return ended + _expectation(notes, goal)
+
+
+def _expectation(notes: AdaptiveNotes, goal: AdaptiveGoal) -> str:
+    wanted = "" if goal.regret is None else f" (wanted {goal.regret:.1%})"
+    known = "not known yet" if notes.regret is None else f"{notes.regret:.1%}"
+    words = [f"expected regret {known}{wanted}"]
+    if goal.budget_s is not None:
+        left_s = max(goal.budget_s - notes.elapsed_s, 0)
+        words.append(f"{humanize.naturaldelta(left_s)} of the budget left")
+    return ", ".join(words)
 
 
 def report_to_json(folder: CampaignFolder, rows: Iterable[ReportRow]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +85,23 @@ class CampaignRun:
 
 
 @dataclass(frozen=True)
+class AdaptiveGoal:
+    """The end of a campaign that chooses each run by the results so far.
+
+    It ends when the expected regret is at most `regret` (0 to 1), or before a run that is not
+    expected to end within `budget_s` seconds since the start; None is no limit.
+    """
+
+    regret: float | None
+    budget_s: int | None
+
+
+@dataclass(frozen=True)
 class CampaignFolder:
     """A campaign on a platform; `database` is None for the default database of the user.
 
-    `cells` has every configuration that can run, with each number of I/O nodes.
+    `cells` has every configuration that can run, with each number of I/O nodes. A campaign with a
+    `goal` chooses among their runs; without one, all of them run.
     """
 
     path: Path
@@ -98,6 +111,7 @@ class CampaignFolder:
     program: str
     database: str | None
     cells: tuple[CampaignCell, ...]
+    goal: AdaptiveGoal | None = None
 
     @property
     def runs(self) -> list[CampaignRun]:
@@ -140,6 +154,7 @@ def create(
     engine: str,
     program: str,
     database: str | None,
+    goal: AdaptiveGoal | None = None,
 ) -> CampaignFolder:
     """Create the folder of a new campaign."""
     if not str(path).isprintable():
@@ -165,6 +180,7 @@ def create(
             "engine": engine,
             "program": program,
             "database": database and without_password(database),
+            "goal": goal and asdict(goal),
         }
         write_file(path / _SETTINGS, json.dumps(settings, indent=1))
     except OSError as error:
@@ -216,6 +232,8 @@ def _settings(file: Path) -> dict[str, Any]:
     try:
         settings = json.loads(file.read_text(encoding="utf-8"))
         chosen = {name: settings[name] for name in _NAMES}
+        goal = settings["goal"]
+        chosen["goal"] = None if goal is None else AdaptiveGoal(**goal)
         texts = (chosen["system"], chosen["program"], chosen["database"] or "")
         if chosen["engine"] not in ENGINES or not all(isinstance(text, str) for text in texts):
             raise ValueError("ioncast does not write such values")

@@ -8,11 +8,11 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import count, groupby
 from pathlib import Path
 
@@ -29,9 +29,11 @@ from benchdb.campaigns.collecting import (
 from benchdb.campaigns.folder import CampaignCell, CampaignFolder, CampaignRun, locked
 from benchdb.campaigns.iops import CACHE, write_inputs
 from benchdb.campaigns.iops_report import write_iops_report
+from benchdb.campaigns.slurm_jobs import cancel_jobs, job_script, sbatch_command
 from benchdb.campaigns.standing import CampaignProgress, progress_of
 from ioncast_base import signals
 from ioncast_base.errors import IoncastError
+from ioncast_base.files import end_of_log
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 30.0
@@ -61,19 +63,101 @@ def run_campaign(
 def one_by_one(folder: CampaignFolder) -> Iterator[Callable[[CampaignRun], RunResult]]:
     """Give a function that runs one run of a campaign, for an order that IOPS does not know.
 
+    The function runs a run, unless it has ended, and returns its result; see `in_any_order`.
+    """
+
+    def run_one(run: CampaignRun) -> RunResult:
+        begun = begin(run)
+        begun.process.wait()
+        return begun.result()
+
+    with in_any_order(folder) as begin:
+        yield run_one
+
+
+@contextmanager
+def in_any_order(folder: CampaignFolder) -> Iterator[Callable[[CampaignRun], BegunRun]]:
+    """Give a function that begins a run of a campaign, for an order that IOPS does not know.
+
     The campaign stays locked until the end of the context; if it is already running, an InputError
-    is raised. Runs that failed before run again. The function runs a run, unless it has ended, and
-    returns its result. It raises IoncastError if no other run of the campaign may start, and stops
-    the run if an exception stops it.
+    is raised. Runs that failed before run again. Runs that have not ended at the end of the context
+    are stopped.
     """
     with locked(folder):
         forget_failures(folder)
         write_inputs(folder, folder.cells)
         _stopped(folder).unlink(missing_ok=True)
+        begun: list[BegunRun] = []
         try:
-            yield partial(_run_one, folder)
+            yield lambda run: _begin(folder, run, begun)
         finally:
+            unended = [one for one in begun if not one.has_ended()]
+            for one in unended:
+                _stop(one.process)
+            if unended:
+                cancel_jobs(folder)
+                _wait_for_the_last(folder)
             write_iops_report(folder)
+
+
+@dataclass(frozen=True)
+class BegunRun:
+    """A run that was begun: its process, which waits for the job if the run is one of Slurm's."""
+
+    folder: CampaignFolder
+    run: CampaignRun
+    process: subprocess.Popen[bytes]
+
+    def has_ended(self) -> bool:
+        """Whether the run has ended."""
+        return self.process.poll() is not None
+
+    def result(self) -> RunResult:
+        """The result of a run that has ended.
+
+        Raises
+        ------
+        IoncastError
+            If no other run of the campaign may start.
+        """
+        result = result_of(self.folder, self.run)
+        if result is not None and result.state == "failed":
+            stop_after_same_failures(self.folder)
+        if _stopped(self.folder).exists():
+            raise IoncastError(_why_stopped(self.folder), where=str(self.folder.path))
+        if result is None:
+            said = end_of_log(_output_of_sbatch(self.folder, self.run)).strip().splitlines()
+            because = f": {said[-1]}" if said else ""
+            raise IoncastError(f"the run ended without a result{because}", where=str(self.run.path))
+        return result
+
+
+def _begin(folder: CampaignFolder, run: CampaignRun, begun: list[BegunRun]) -> BegunRun:
+    script = folder.path / "cells" / f"{run.cell.name}.sh"
+    if folder.platform.slurm is None:
+        command, text = ["/bin/bash", str(script), str(run.repetition)], ""
+    else:
+        command, text = sbatch_command(folder), job_script(folder, run, script)
+    output = _output_of_sbatch(folder, run)
+    output.parent.mkdir(exist_ok=True)
+    with output.open("wb") as errors, tempfile.TemporaryFile() as given:
+        given.write(text.encode())
+        given.seek(0)
+        process = subprocess.Popen(  # noqa: S603 - our own script, or sbatch
+            command,
+            cwd=output.parent,
+            stdin=given,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+        )
+    begun.append(BegunRun(folder, run, process))
+    return begun[-1]
+
+
+def _output_of_sbatch(folder: CampaignFolder, run: CampaignRun) -> Path:
+    """The file with what sbatch complains about; it is empty for runs on this machine."""
+    return folder.path / "iops" / f"{run.path.name}.stderr"
 
 
 def cells_to_run(folder: CampaignFolder, *, retry_failed: bool) -> list[CampaignCell]:
@@ -89,30 +173,6 @@ def forget_failures(folder: CampaignFolder) -> None:
     for run, _ in failures(folder):
         aside = (Path(f"{run.path}.failed-{attempt}") for attempt in count(1))
         run.path.rename(next(path for path in aside if not path.exists()))
-
-
-def _run_one(folder: CampaignFolder, run: CampaignRun) -> RunResult:
-    process = subprocess.Popen(  # noqa: S603 - our own script
-        ["/bin/bash", folder.path / "cells" / f"{run.cell.name}.sh", str(run.repetition)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        process.wait()
-    except BaseException:
-        _stop(process)
-        _wait_for_the_last(folder)
-        raise
-    result = result_of(folder, run)
-    if result is not None and result.state == "failed":
-        stop_after_same_failures(folder)
-    if _stopped(folder).exists():
-        raise IoncastError(_why_stopped(folder), where=str(folder.path))
-    if result is None:
-        raise IoncastError("the run ended without a result", where=str(run.path))
-    return result
 
 
 class _Watch:

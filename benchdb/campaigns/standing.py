@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from benchdb.campaigns.adaptive_notes import AdaptiveNotes, read_notes
 from benchdb.campaigns.collecting import RunResult, result_of
 from benchdb.campaigns.folder import CampaignFolder, CampaignRun, is_running
 
@@ -43,6 +44,7 @@ class Status:
     is_running: bool
     stopped: str | None
     failed: tuple[tuple[CampaignRun, RunResult], ...]
+    notes: AdaptiveNotes
 
     @property
     def state(self) -> str:
@@ -51,7 +53,7 @@ class Status:
             return "running"
         if self.progress.failed and not self.progress.done:
             return "failed"
-        if self.progress.left:
+        if self.progress.left and self.notes.ended is None:
             return "stopped" if self.stopped else "not running"
         return "complete"
 
@@ -65,6 +67,7 @@ def status_of(folder: CampaignFolder) -> Status:
         progress=progress,
         is_running=running,
         stopped=_stopped(folder) if progress.left and not running else None,
+        notes=read_notes(folder),
         failed=tuple(
             (run, result) for run, result in results if result and result.state == "failed"
         ),

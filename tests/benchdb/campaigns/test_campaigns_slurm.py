@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ import pytest
 
 from benchdb.measurements.exports import export_rows
 from benchdb.store.database import open_database, transaction
+from tests.support.emulated import wait_until
 from tests.support.slurm import slurm
 
 pytestmark = [pytest.mark.slurm, pytest.mark.fio]
@@ -67,13 +69,17 @@ class Cluster:
         (root / "jobs.toml").write_text(CAMPAIGN)
         (root / "cluster.toml").write_text(PLATFORM.format(root=root))
 
+    @property
+    def variables(self) -> dict[str, str]:
+        return {**self.environment, "IONCAST_DB": str(self.root / "bench.sqlite")}
+
     def ioncast(
         self, *arguments: str, within: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*within, sys.executable, "-m", "ioncast", "campaign", *arguments],
             cwd=self.root,
-            env={**self.environment, "IONCAST_DB": str(self.root / "bench.sqlite")},
+            env=self.variables,
             capture_output=True,
             text=True,
             check=False,
@@ -152,3 +158,39 @@ def test_the_runs_are_jobs_that_get_their_io_nodes_as_licences(
     assert jobs.count("JobState=COMPLETED") == 4
     status = json.loads(site.ioncast("status", "folder", "--format", "json").stdout)
     assert (status["done"], status["left"]) == (4, 2)
+
+
+def test_one_job_of_an_adaptive_campaign_waits_while_another_one_runs(site: Cluster) -> None:
+    file, queue = site.root / "cluster.toml", site.root / "queue"
+    look = f'squeue --noheader --format="%T %r" >> {queue}; echo >> {queue}'
+    switch = f"\n[io_nodes_switch]\nbefore = 'sleep 2; {look}'\n"
+    file.write_text(file.read_text().replace("[0, 4, 9]", "[0, 4]") + switch)
+    place = ("--platform", "cluster.toml", "--dir", "folder", "--engine", "fio")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ioncast", "campaign", "run", "jobs.toml", *place),
+            *("--adaptive", "--regret", "0.000001"),
+        ],
+        cwd=site.root,
+        env=site.variables,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    wait_until(lambda: queue.exists() and "PENDING Dependency" in queue.read_text())
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    left = subprocess.run(
+        ["squeue", "--noheader", "--states=PENDING,RUNNING"],
+        env=site.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert left.stdout == ""
+    done = site.ioncast("resume", "folder")
+    assert done.returncode == 0, done.stderr
+    assert "every cell had all of its repetitions" in done.stdout
+    status = json.loads(site.ioncast("status", "folder", "--format", "json").stdout)
+    assert (status["done"], status["left"]) == (4, 0)
+    looks = queue.read_text().split("\n\n")
+    assert all(look.count("RUNNING") <= 1 for look in looks)
