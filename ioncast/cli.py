@@ -144,7 +144,11 @@ WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "timeline", "trace"
 # Subcommands from other rooms: the predictor decides what a campaign should measure, and sees a
 # change of a system in its outcomes.
 SUBCOMMANDS = {
-    "campaign": {"plan": "predictor.plan_command:plan"},
+    "campaign": {
+        "plan": "predictor.planning.plan_command:plan",
+        "run": "predictor.planning.run_command:run",
+        "resume": "predictor.planning.run_command:resume",
+    },
     "system": {"show": "ioncast.service.system_command:show"},
 }
 

@@ -171,8 +171,8 @@ def _platform(platform_file: str, system: str | None) -> Platform:
 def _write_campaign(path: Path, jobs: list[Extraction], location: str, platform: Platform) -> None:
     """Write the campaign that the jobs need on a platform."""
     from benchdb.campaigns.prerequisites import find_engine  # noqa: PLC0415
-    from predictor.plan_command import plan_on  # noqa: PLC0415
-    from predictor.plans import needed_campaign, wanted_on, write_campaign  # noqa: PLC0415
+    from predictor.planning.plan_command import plan_on  # noqa: PLC0415
+    from predictor.planning.plans import needed_campaign, wanted_on, write_campaign  # noqa: PLC0415
 
     engine, _ = find_engine(platform, None)
     wanted = wanted_on(platform, jobs)

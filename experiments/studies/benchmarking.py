@@ -16,7 +16,7 @@ from ioncast_base.sizes import format_size
 from ioncast_base.wording import in_words
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign
-from predictor.needs import wanted_of
+from predictor.planning.needs import wanted_of
 from summario.phases.values import Extraction, Phase
 
 # A configuration gets a benchmark if it stands for at least this share of a job's bytes.

@@ -12,7 +12,7 @@ from typing import Any
 from ioncast.warehouse.rows import NAMES_OF_PHASES
 from ior_configs import IorConfig
 from predictor.matching.configurations import Match, configuration
-from predictor.needs import run_to_measure
+from predictor.planning.needs import run_to_measure
 from summario.phases.tables import from_record
 from summario.phases.values import Extraction, Phase
 from summario.runs.hosts import NodeCount

@@ -74,11 +74,11 @@ def fit_model(curves: Sequence[Curve]) -> Model:
         number.
     """
     rows, io_nodes, logarithms = measurements(curves)
-    usual = _usual(rows)
+    usual = usual_sizes(rows)
     rows = np.where(np.isnan(rows), [*usual, *(0.0 for _ in FLAGS)], rows)
     large = large_requests(rows, io_nodes, logarithms, smallest_gap=SMALLEST_GAP)
     everything = with_io_nodes(rows, io_nodes, large_requests=large)
-    differing = _differing(everything)
+    differing = differing_features(everything)
     names = [name for name, differs in zip(FEATURES, differing, strict=True) if differs]
     names_without_jump = [name for name in names if name != LARGE_REQUESTS]
     places = everything[:, [FEATURES.index(name) for name in names_without_jump]]
@@ -126,8 +126,8 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     )
 
 
-def _differing(everything: Array) -> NDArray[np.bool_]:
-    """Tell which features differ, at least one."""
+def differing_features(everything: Array) -> NDArray[np.bool_]:
+    """Tell which of `FEATURES` differ in an array of shape (n, len(FEATURES)), at least one."""
     least = [SMALLEST_GAP if name in SIZES else 0.0 for name in FEATURES]
     differing: NDArray[np.bool_] = np.ptp(everything, axis=0) > least
     # If all MPI-IO is strided, the flag says no more than that it is MPI-IO.
@@ -139,8 +139,11 @@ def _differing(everything: Array) -> NDArray[np.bool_]:
     return differing
 
 
-def _usual(rows: Array) -> tuple[float, ...]:
-    """Compute the median of each size; 0 if the size is unknown everywhere and so never differs."""
+def usual_sizes(rows: Array) -> tuple[float, ...]:
+    """Compute the median of each of `SIZES` in patterns (see `pattern`).
+
+    It is 0 if the size is unknown everywhere and so never differs.
+    """
     sizes = rows[:, : len(SIZES)]
     return tuple(
         float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0

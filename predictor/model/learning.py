@@ -49,6 +49,8 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Number of Matérn components.
     parameters : Hyperparameters, optional
         Hyperparameters to use instead of fitting them.
+    standard : Hyperparameters, optional
+        How to standardise features and targets; by default by those that are fitted.
     prior : callable
         Makes the `Prior` from how features and targets are standardised; see
         `predictor.model.priors`.
@@ -86,6 +88,7 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         components: int = 3,
         *,
         parameters: Hyperparameters | None = None,
+        standard: Hyperparameters | None = None,
         prior: Callable[[Hyperparameters], Prior] = weak,
         starts: int = 6,
         max_iterations: int = 80,
@@ -93,6 +96,7 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.components = components
         self.parameters = parameters
+        self.standard = standard
         self.prior = prior
         self.starts = starts
         self.max_iterations = max_iterations
@@ -118,7 +122,7 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         given = self.parameters
         if given is None:
-            standard = _standard(X, y, self.components)
+            standard = self.standard or standardising(X, y, self.components)
             # SciPy brings linear-algebra libraries of its own, so limit all of them.
             with threadpool_limits(limits=1):
                 given = self._learn(standard, condition(standard, X, y).cells)
@@ -180,9 +184,6 @@ class Likelihood:
 
     def __init__(self, standard: Hyperparameters, cells: Cells, prior: Prior) -> None:
         self._standard, self._cells = standard, cells
-        features, components = len(standard.trend), len(standard.weights)
-        counts = (features, (1 + components) * features, components, 1, features)
-        self._ends = np.cumsum(counts)
         self._centre, self._width = prior
         self._squares = (cells.X.T[:, :, None] - cells.X.T[:, None, :]) ** 2
         self._ones_and_features = np.column_stack([np.ones(len(cells.X)), cells.X])
@@ -194,15 +195,7 @@ class Likelihood:
 
     def unpack(self, theta: Array) -> Hyperparameters:
         """Turn the vector into hyperparameters."""
-        trend, lengths, weights, noise, slopes, residual = np.split(theta, self._ends)
-        return replace(
-            self._standard,
-            trend=np.exp(trend),
-            lengths=np.exp(lengths).reshape(-1, len(trend)),
-            weights=np.exp(weights),
-            noise=np.concatenate([noise, slopes]),
-            residual=float(np.exp(residual[0])),
-        )
+        return unpacked(self._standard, theta)
 
     def climb(self, start: Array, steps: int) -> tuple[Array, float]:
         """Optimise from a start; return the end and minus the logarithm of its likelihood."""
@@ -266,8 +259,33 @@ class Likelihood:
         return float(value), gradient + away / self._width
 
 
-def _standard(X: Array, y: Array, components: int) -> Hyperparameters:
-    """Compute how to standardise features and targets; the other values are placeholders."""
+def unpacked(standard: Hyperparameters, theta: Array) -> Hyperparameters:
+    """Turn a vector, in the order of `Likelihood`, into hyperparameters."""
+    features, components = len(standard.trend), len(standard.weights)
+    counts = (features, (1 + components) * features, components, 1, features)
+    trend, lengths, weights, noise, slopes, residual = np.split(theta, np.cumsum(counts))
+    return replace(
+        standard,
+        trend=np.exp(trend),
+        lengths=np.exp(lengths).reshape(-1, len(trend)),
+        weights=np.exp(weights),
+        noise=np.concatenate([noise, slopes]),
+        residual=float(np.exp(residual[0])),
+    )
+
+
+def standardising(X: Array, y: Array, components: int) -> Hyperparameters:
+    """Compute how to standardise features and targets; the other values are placeholders.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        The features.
+    y : array of shape (n,)
+        The targets.
+    components : int
+        Number of Matérn components.
+    """
     features = X.shape[1]
     # The standard deviation of equal numbers may be a rounding error instead of 0.
     return Hyperparameters(

@@ -18,7 +18,7 @@ from predictor.curve.asking import (
 from predictor.curve.prediction import Prediction, predict, predict_together
 from predictor.matching.configurations import Match
 from predictor.model.system_model import SystemModel
-from predictor.needs import run_to_measure
+from predictor.planning.needs import run_to_measure
 from predictor.what_if.attempts import Attempt, Hints, Key, attempts_of
 from predictor.what_if.gains import Span, hidden_seconds, saved_by_io_nodes, saved_seconds
 from summario.phases.values import Extraction, Phase

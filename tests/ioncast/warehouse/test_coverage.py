@@ -22,7 +22,7 @@ from summario.phases.values import Extraction, Part, Phase
 from summario.reading.sources import find_sources
 from summario.runs.given_run import run_of_files
 from summario.runs.hosts import job_nodes
-from tests.predictor.test_needs import BENCHMARKS, LOGS, PLATFORM
+from tests.predictor.planning.test_needs import BENCHMARKS, LOGS, PLATFORM
 from tests.support.command import run_ioncast
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -18,14 +18,19 @@ from ioncast_base.wording import counted
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, to_toml
 from predictor.model.system_model import SystemModel
-from predictor.needs import ApplicationUse, Need, needs_of, wanted_of, within
+from predictor.planning.needs import (
+    ApplicationUse,
+    Need,
+    needs_of,
+    start_seconds,
+    wanted_of,
+    within,
+)
 from summario.phases.values import Extraction
 from summario.runs.hosts import NodeCount, job_nodes
 
 REPETITIONS = 5
 _SEED = 1
-# Seconds that a run takes in addition to its I/O: to start a process, or to notice a job's end.
-_LOCAL_START_S, _SLURM_START_S = 1.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def make_plan(
         knowledge,
         io_nodes=platform.io_nodes,
         repetitions=campaign.repetitions,
-        start_s=_LOCAL_START_S if platform.slurm is None else _SLURM_START_S,
+        start_s=start_seconds(platform),
     )
     to_run = [need for need in needs if need.is_open or not only_open]
     chosen = to_run if budget_s is None else within(to_run, budget_s)
@@ -129,7 +134,9 @@ def write_campaign(path: Path, plan: Plan) -> None:
         for need in plan.chosen
     }
     configurations = tuple(need.config for need in plan.chosen)
-    write_file(path, to_toml(replace(plan.campaign, configurations=configurations), comments))
+    moved = {need.config: need.wanted.bytes for need in plan.chosen if need.wanted}
+    campaign = replace(plan.campaign, configurations=configurations, application_bytes=moved)
+    write_file(path, to_toml(campaign, comments))
 
 
 def to_json(plan: Plan) -> dict[str, Any]:

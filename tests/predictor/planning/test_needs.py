@@ -18,12 +18,12 @@ from ior_configs import IorConfig
 from ior_configs.campaign_files import read_campaign
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import SystemModel
-from predictor.needs import ApplicationUse, Need, needs_of, wanted_of, within
+from predictor.planning.needs import ApplicationUse, Need, needs_of, wanted_of, within
 from summario.phases.extract import extract
 from summario.reading.log import read_log
 from tests.support.traced import traced_log
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 LOGS = PROJECT / "experiments" / "data" / "testbed" / "logs"
 BENCHMARKS = PROJECT / "experiments" / "data" / "testbed" / "benchmarks.csv"
 MIB = 1 << 20

@@ -1,7 +1,8 @@
 """The benchmarks that a site lacks, ordered by how much measuring them helps.
 
-The order is the share of all bytes that a configuration stands for, times the expected error of
-its curve, over the minutes that its runs take.
+The order is by what a whole curve gains in a second of benchmarking: better choices of I/O nodes
+and, in turn, surer bandwidths, weighed by the hours that applications spend in such I/O (see
+`predictor.planning.next_run`). Curves that are known well enough come last.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchdb.campaigns.platform_file import Platform
 from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
 from predictor.matching.configurations import Match, configuration, tasks
@@ -23,9 +25,10 @@ from summario.runs.hosts import NodeCount
 
 # A complete curve with a smaller expected error is not measured again.
 _WELL_KNOWN = 0.1
-# The bandwidth to estimate run times with, if nothing was measured on the system.
-_GUESSED_MIB_S = 1024.0
+# The bandwidth in MiB/s that is expected before the first run on a system.
+GUESSED_MIB_S = 1024.0
 _MIB = 1 << 20
+_LOCAL_START_S, _SLURM_START_S = 1.0, 30.0
 
 
 class ApplicationUse(NamedTuple):
@@ -54,12 +57,6 @@ class Need:
     def is_open(self) -> bool:
         """Whether measuring would help: cells are missing, or the expected error is large."""
         return self.missing > 0 or self.error > _WELL_KNOWN
-
-    @property
-    def gain(self) -> float:
-        """Bytes times error that a second of benchmarking is expected to remove."""
-        moved = self.wanted.bytes if self.wanted else 1
-        return moved * self.error / self.seconds
 
 
 def wanted_of(
@@ -99,7 +96,7 @@ def needs_of(
         if match.curve
         for values in match.curve.bandwidths_mib_s.values()
     ]
-    usual = statistics.median(speeds) if speeds else _GUESSED_MIB_S
+    usual = statistics.median(speeds) if speeds else GUESSED_MIB_S
     needs = [
         Need(
             config=config,
@@ -108,11 +105,26 @@ def needs_of(
             error=_error(match, knowledge, io_nodes),
             missing=len(_missing(match, io_nodes, repetitions)),
             seconds=repetitions
-            * sum(start_s + _io_seconds(config, match.curve, n, usual) for n in io_nodes),
+            * sum(
+                run_seconds(config, _expected_mib_s(match.curve, n, usual), start_s)
+                for n in io_nodes
+            ),
         )
         for config, match in found.items()
     ]
-    return sorted(needs, key=lambda need: -need.gain)
+    if not needs:
+        return []
+    # Learning needs SciPy and scikit-learn; other commands use this module without them.
+    from predictor.planning.knowledge import believed, hours_of, learn, places_of  # noqa: PLC0415
+    from predictor.planning.next_run import order_of_curves  # noqa: PLC0415
+
+    places = places_of([need.config for need in needs], list(io_nodes), knowledge.curves)
+    belief = believed(places, learn(places))
+    moved = {config: use.bytes for config, use in wanted.items() if use is not None}
+    hours = hours_of(list(wanted), moved, belief)
+    seconds = np.array([need.seconds for need in needs])
+    order = [needs[place] for place in order_of_curves(belief, hours, seconds, repetitions)]
+    return sorted(order, key=lambda need: not need.is_open)
 
 
 def run_to_measure(config: IorConfig) -> IorConfig:
@@ -153,9 +165,21 @@ def _error(match: Match, knowledge: SystemModel, io_nodes: Collection[int]) -> f
     return min(1.0, float(np.where(reached, errors, 1.0).mean()))
 
 
-def _io_seconds(config: IorConfig, curve: Curve | None, io_nodes: int, usual: float) -> float:
+def run_seconds(config: IorConfig, mib_s: float, start_s: float) -> float:
+    """Compute how long a run takes with an expected bandwidth, in seconds."""
     moved = (config.tasks or 1) * config.bytes_per_process / _MIB
     # A benchmark that reads a file writes it first.
-    moved *= 2 if config.read else 1
+    return start_s + moved * (2 if config.read else 1) / mib_s
+
+
+def start_seconds(platform: Platform) -> float:
+    """The seconds that a run takes in addition to its I/O.
+
+    They are the start of a process, or the time until the end of a job is noticed.
+    """
+    return _LOCAL_START_S if platform.slurm is None else _SLURM_START_S
+
+
+def _expected_mib_s(curve: Curve | None, io_nodes: int, usual: float) -> float:
     values = curve.bandwidths_mib_s.get(io_nodes) if curve else None
-    return moved / (statistics.fmean(values) if values else usual)
+    return statistics.fmean(values) if values else usual

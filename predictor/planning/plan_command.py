@@ -19,8 +19,8 @@ from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, read_campaign
 from predictor.commands import command_line
 from predictor.curve.asking import read_knowledge
-from predictor.needs import ApplicationUse
-from predictor.plans import (
+from predictor.planning.needs import ApplicationUse
+from predictor.planning.plans import (
     REPETITIONS,
     Plan,
     make_plan,
