@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from measuring import ROOT, Claim, machine, run_once
 
 sys.path.insert(0, str(ROOT))
@@ -26,8 +24,7 @@ sys.path.insert(0, str(ROOT))
 from ioncast.diagnosis.diagnosing import History
 from ioncast.warehouse.engine import asking
 from ioncast.warehouse.queries import query_of
-from ioncast.warehouse.schema import EXTRACTOR
-from tests.support.centre import VERDICTS, Centre, large
+from tests.support.centre import VERDICTS, Centre, large, put_bundle
 
 OF_VARIANT = 100
 OF_BUNDLE = 20_000
@@ -68,15 +65,7 @@ def make_store(store: Path, jobs: int) -> None:
             )
             for run in runs
         ]
-        folder = store / f"bundle={made:064x}"
-        folder.mkdir()
-        tables = Centre(moved).tables()
-        jobs_table = tables["jobs"]
-        place = jobs_table.column_names.index("extractor")
-        extractor = pa.array([EXTRACTOR] * len(jobs_table), pa.int64())
-        tables["jobs"] = jobs_table.set_column(place, "extractor", extractor)
-        for name, table in tables.items():
-            pq.write_table(table, folder / f"{name}.parquet")
+        put_bundle(store, f"{made:064x}", Centre(moved).tables())
         made += number
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioncast.asked_data import AskedData, asked_data, needed_store
-from ioncast.warehouse.queries import query_of, text_query
+from ioncast.warehouse.queries import query_of
 from ioncast_base.command_options import formats
 from ioncast_base.errors import InputError
 from ioncast_base.text_tables import text_table
@@ -24,7 +24,8 @@ from summario.phases.streamed import stream_csv
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ioncast.diagnosis.diagnosing import Diagnosis, EvidenceOf, History
+    from ioncast.diagnosis.diagnosing import Diagnosis, History
+    from ioncast.diagnosis.server_evidence import EvidenceOf
     from ioncast.diagnosis.verdict import UsualBandwidth
 
 _MOST_ROWS = 50
@@ -142,14 +143,10 @@ def _rows(data: AskedData, given: dict[str, str]) -> pa.Table:
 
 def _evidence(data: AskedData, rows: pa.Table) -> EvidenceOf:
     """Find the evidence of servers about logs of the store, if it has samples of servers."""
-    from ioncast.diagnosis.diagnosing import no_evidence  # noqa: PLC0415
-    from ioncast.diagnosis.server_evidence import evidence_finder  # noqa: PLC0415
+    from ioncast.diagnosis.server_evidence import evidence_of_store  # noqa: PLC0415
 
-    [samples] = data.ask(text_query("select count(*) as samples from server_samples"), {})[0]
-    if not samples.as_py():
-        return no_evidence
     stored = set(rows["log"].to_pylist())
-    evidence_of = evidence_finder(data.ask)
+    evidence_of = evidence_of_store(data.ask)
     return lambda log: evidence_of(log) if log in stored else ()
 
 

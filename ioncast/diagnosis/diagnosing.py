@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +22,7 @@ from ioncast.diagnosis.normal import (
     others_of,
     runs_of,
 )
-from ioncast.diagnosis.server_evidence import ServerEvidence
+from ioncast.diagnosis.server_evidence import EvidenceOf, no_evidence
 from ioncast.diagnosis.slow_servers import SlowServer, slow_servers_of
 from ioncast.diagnosis.stripes import StripedJobs, Stripes, stripes_of
 from ioncast.diagnosis.traced_delays import (
@@ -43,9 +42,6 @@ from ioncast.diagnosis.verdict import (
 )
 from ioncast.warehouse.engine import Ask
 from ioncast.warehouse.times_alone import FEWEST_JOBS
-
-EvidenceOf = Callable[[str], Sequence[ServerEvidence]]
-"""Finds the evidence of servers about the log with a SHA-256."""
 
 # Logs with traces that tell the usual delays; their requests may be millions.
 _MOST_TRACED = 5
@@ -83,11 +79,6 @@ class Diagnosis:
     judgement: Judgement
 
 
-def no_evidence(_: str) -> Sequence[ServerEvidence]:
-    """Stand for servers without logs."""
-    return ()
-
-
 class History:
     """The runs of a store with their usual bandwidths.
 
@@ -95,13 +86,16 @@ class History:
     ----------
     rows : pyarrow.Table
         Rows of the query `variant-runs`, of all jobs of the system.
+    has_weather : bool
+        Whether to find the weather of runs, which needs all jobs of the system. Without it, the
+        jobs of a program are enough.
     """
 
-    def __init__(self, rows: pa.Table) -> None:
+    def __init__(self, rows: pa.Table, *, has_weather: bool = True) -> None:
         self._rows = rows
         self.runs: Runs = runs_of(rows)
         self.normals: Normals = normals_of(self.runs)
-        self._weather = WeatherOfSystems(self.runs, self.normals)
+        self._weather = WeatherOfSystems(self.runs, self.normals) if has_weather else None
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -164,7 +158,8 @@ class History:
             return _diagnosis(row, facts)
         [row] = self.runs.rows.slice(place, 1).to_pylist()
         others = others_of(self.runs, self.normals, place)
-        usual, weather = self._usual(place, others), self._weather.weather_at(place)
+        usual = self._usual(place, others)
+        weather = None if self._weather is None else self._weather.weather_at(place)
         at_level = self._at_level(place, usual, weather)
         is_slow = bool(self.normals.is_slow[place])
         if usual is None and predicted is not None:

@@ -47,8 +47,8 @@ def verdict_text(diagnosis: Diagnosis) -> str:
     return _VERDICTS[judgement.verdict]
 
 
-def evidence_lines(diagnosis: Diagnosis) -> list[str]:
-    """List the evidence of a verdict."""
+def evidence_lines(diagnosis: Diagnosis, *, names_others: bool = True) -> list[str]:
+    """List the evidence of a verdict; logs of other jobs are counted if they are not named."""
     facts = diagnosis.facts
     lines: list[str] = []
     if facts.usual is not None and facts.bandwidth_mib_s is not None:
@@ -62,7 +62,7 @@ def evidence_lines(diagnosis: Diagnosis) -> list[str]:
         lines.append(_stripes(facts.stripes))
     if facts.is_slow:
         lines += _delays(facts)
-        lines += map(_server, facts.servers)
+        lines += [_server(each, names_others=names_others) for each in facts.servers]
         lines += _parts(diagnosis)
     return lines
 
@@ -220,7 +220,7 @@ def _delays(facts: RunFacts) -> Iterator[str]:
         )
 
 
-def _server(evidence: ServerEvidence) -> str:
+def _server(evidence: ServerEvidence, *, names_others: bool) -> str:
     what = f"{sentence(evidence.operation)[:-1]}s of {visible(evidence.file)} at"
     what += f" {cell('start_us', evidence.start_us)} UTC, {duration(evidence.seconds)}"
     if ahead_s := evidence.clock_ahead_seconds:
@@ -233,11 +233,15 @@ def _server(evidence: ServerEvidence) -> str:
     if evidence.others_mib_s is not None and evidence.usual_mib_s is not None:
         said += f", others moved {bandwidth(evidence.others_mib_s)}"
         said += f" (95% of the time at most {bandwidth(evidence.usual_mib_s)})"
-    return (
-        f"{said}; by {listed([visible(each) for each in evidence.by])}."
-        if evidence.by
-        else f"{said}."
+    if not evidence.by:
+        return f"{said}."
+    logs = len(evidence.by)
+    by = (
+        listed([visible(each) for each in evidence.by])
+        if names_others
+        else (f"{counted(logs, 'log')} of other jobs")
     )
+    return f"{said}; by {by}."
 
 
 def _parts(diagnosis: Diagnosis) -> Iterator[str]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ioncast.warehouse.engine import Ask
 from ioncast.warehouse.interference import bytes_by_time, server_uses
-from ioncast.warehouse.queries import query_of
+from ioncast.warehouse.queries import query_of, text_query
 
 Floats = NDArray[np.float64]
 Row = Mapping[str, Any]
@@ -97,6 +97,10 @@ class ServerEvidence:
     clock_ahead_seconds: int | None = None
 
 
+EvidenceOf = Callable[[str], Sequence[ServerEvidence]]
+"""Finds the evidence of servers about the log with a SHA-256."""
+
+
 class _Run(NamedTuple):
     """A run's periods with the shares of OSTs, its job's own bytes, and samples, by OST.
 
@@ -114,6 +118,17 @@ class _Run(NamedTuple):
         return float(
             np.median(np.concatenate([each[1] - each[0] for each in self.samples.values()]))
         )
+
+
+def no_evidence(_: str) -> Sequence[ServerEvidence]:
+    """Stand for servers without logs."""
+    return ()
+
+
+def evidence_of_store(ask: Ask) -> EvidenceOf:
+    """Make an `evidence_finder` if a store has samples of servers."""
+    [samples] = ask(text_query("select count(*) as samples from server_samples"), {})["samples"]
+    return evidence_finder(ask) if samples.as_py() else no_evidence
 
 
 def evidence_finder(ask: Ask) -> Callable[[str], list[ServerEvidence]]:

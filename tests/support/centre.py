@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ioncast.diagnosis.server_evidence import ServerEvidence
-from ioncast.warehouse.schema import SCHEMAS
+from ioncast.warehouse.schema import EXTRACTOR, SCHEMAS
 
 Planted = Literal[
     "",
@@ -98,6 +100,17 @@ class Centre:
 
     def servers_of(self, log: str) -> tuple[ServerEvidence, ...]:
         return self.evidence.get(log, ())
+
+
+def put_bundle(store: Path, name: str, tables: Mapping[str, pa.Table]) -> None:
+    """Write tables as a bundle of a store, as the ioncast of now would."""
+    folder = store / f"bundle={name}"
+    folder.mkdir(parents=True)
+    jobs = tables["jobs"]
+    place = jobs.column_names.index("extractor")
+    extractor = pa.array([EXTRACTOR] * len(jobs), pa.int64())
+    for each, table in {**tables, "jobs": jobs.set_column(place, "extractor", extractor)}.items():
+        pq.write_table(table, folder / f"{each}.parquet")
 
 
 def harrington() -> Centre:
