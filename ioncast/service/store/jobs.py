@@ -58,6 +58,13 @@ class JobEntry:
     application: Application | None
     run: LoggedRun | None
 
+    @property
+    def run_id(self) -> int | None:
+        """The id of the run that has a log; None without one."""
+        if self.outcome is not None:
+            return self.outcome.run_id
+        return None if self.run is None else self.run.id
+
 
 _RUNS_OF_JOB = (
     select(

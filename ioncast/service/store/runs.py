@@ -368,6 +368,11 @@ def run_of(connection: Connection, application_id: int, run_id: int) -> StoredRu
     return found[0]
 
 
+def logs_of_run(connection: Connection, run_id: int) -> tuple[str, ...]:
+    """List the SHA-256 of each log of a run, sorted; an unknown run has none."""
+    return tuple(sorted(connection.scalars(_LOGS_OF_RUN, {"id": run_id})))
+
+
 def _filled_in(connection: Connection, run: StoredRun, new: NewRun, *, grows: bool) -> StoredRun:
     """Store the given values that the run does not have yet, and return the run with them."""
     stored = {name: getattr(run, name) for name in new.optional_values}

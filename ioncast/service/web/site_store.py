@@ -1,4 +1,4 @@
-"""The store of a site: named queries and the survey of its logs, one question at a time."""
+"""The store of a site: queries, the survey and diagnoses of its logs, one question at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioncast.service.settings import Settings
 from ioncast.service.web.concurrency_limits import Places
-from ioncast.service.web.http.problems import StoreUnavailableError
+from ioncast.service.web.http.problems import StoreLimitError, StoreUnavailableError
 from ioncast.show.survey import SurveyShown, survey_shown
 from ioncast.warehouse.queries import Query, query_of
 from ioncast.warehouse.survey import by_name, survey_of, survey_queries
@@ -22,16 +22,24 @@ from ioncast_base.visible_text import visible
 from ioncast_base.wording import alike_first
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ioncast.warehouse.engine import Ask
     from ioncast.warehouse.pairs import DisturbingPair
 
 MOST_ROWS = 10_000
 # A survey asks two dozen queries.
-_QUERY_S, _SURVEY_S, _PAIRS_S = 20.0, 60.0, 10.0
+_QUERY_S, _SURVEY_S, _PAIRS_S, _DIAGNOSES_S = 20.0, 60.0, 10.0, 10.0
 _MEMORY_MIB = 512
-_KEPT_SURVEYS, _KEPT_PAIRS = 8, 100
+_KEPT_SURVEYS, _KEPT_PAIRS, _KEPT_DIAGNOSES = 8, 100, 1_000
 # More runs of the months of a program would need too much time and memory for a page.
 _MOST_PLACES = 50_000
+# A trace may have more requests, and a program more runs.
+_MOST_ROWS_OF_RUN = 500_000
+_NO_LOG = "the store of this service has no log of the run"
+_LATER = "the store needs more time for it; ask again"
+# The bundles of a store, and the logs of a run.
+_KeyOfRun = tuple[tuple[str, ...], tuple[str, ...]]
 _LOG = logging.getLogger("ioncast.service")
 
 
@@ -62,6 +70,43 @@ class ChosenJobs:
     last: str | None = None
 
 
+@dataclass(frozen=True)
+class PartOfLostTime:
+    """A part of the time that a slow run lost: its cause, and why an unknown one is unknown."""
+
+    cause: str
+    seconds: float
+    share: float
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class DiagnosisOfRun:
+    """Whether a run was slow, and by which cause; other jobs are counted, not named.
+
+    Attributes
+    ----------
+    verdict : str
+        normal, configuration, application, system or unknown.
+    reason : str or None
+        Why the verdict is unknown.
+    headline : str
+        The verdict as a sentence.
+    slowdown, lost_seconds : float or None
+        The usual bandwidth by that of the run, and the time beyond the usual one.
+    evidence : tuple of str
+        Sentences.
+    """
+
+    verdict: str
+    reason: str | None
+    headline: str
+    slowdown: float | None
+    lost_seconds: float | None
+    parts: tuple[PartOfLostTime, ...]
+    evidence: tuple[str, ...]
+
+
 class SiteStore:
     """The store and the named queries of the settings; without a store nothing can be asked.
 
@@ -76,6 +121,7 @@ class SiteStore:
         self._kept: OrderedDict[tuple[tuple[str, ...], ChosenJobs], SurveyOfStore] = OrderedDict()
         self._pairs: OrderedDict[tuple[tuple[str, ...], str, str], list[DisturbingPair]]
         self._pairs = OrderedDict()
+        self._diagnoses: OrderedDict[_KeyOfRun, DiagnosisOfRun | str] = OrderedDict()
 
     def query(self, name: str) -> Query:
         """Find a named query; UnknownNameError with similar names for any other one."""
@@ -147,11 +193,50 @@ class SiteStore:
             places = ask(query, query.values({"system": system, "program": program}))
             if len(places) > _MOST_PLACES:
                 remedy = "ask `ioncast interference --store DIR`"
-                raise StoreUnavailableError("the store has too many runs for a page", remedy)
+                raise StoreLimitError("the store has too many runs for a page", remedy)
             found = self._pairs[key] = pairs_of(places, program)
             while len(self._pairs) > _KEPT_PAIRS:
                 self._pairs.popitem(last=False)
         return found
+
+    def diagnoses(self, runs: Sequence[tuple[str, ...]]) -> list[DiagnosisOfRun | str]:
+        """Diagnose runs, or find the answers from the same bundles; else tell why, as a clause.
+
+        All runs together may take as long as one question. A later one is diagnosed next time.
+
+        Parameters
+        ----------
+        runs : sequence of tuple of str
+            SHA-256 of the logs of each run.
+
+        Raises
+        ------
+        StoreUnavailableError, BusyError
+            If the store cannot be read, or another question is being answered.
+        """
+        folder = self._folder()
+        bundles = _bundles(folder)
+        keys = [(bundles, logs) for logs in runs]
+        missing = [key for key in dict.fromkeys(keys) if key not in self._diagnoses]
+        if missing:
+            self._diagnose(folder, missing)
+        return [self._diagnoses.get(key, _LATER) for key in keys]
+
+    def _diagnose(self, folder: Path, missing: Sequence[_KeyOfRun]) -> None:
+        """Diagnose runs for some seconds, and keep the answers."""
+        done = 0
+        try:
+            with self._asking(folder, _DIAGNOSES_S, rows=_MOST_ROWS_OF_RUN + 1) as ask:
+                for key in missing:
+                    self._diagnoses[key] = _diagnosis(ask, key[1])
+                    done += 1
+        except StoreLimitError as error:
+            if not done:
+                # The first run had all the time, so it would fail each time.
+                remedy = "ask `ioncast diagnose JOB --store DIR`"
+                self._diagnoses[missing[0]] = f"{error.what}; {remedy}"
+        while len(self._diagnoses) > _KEPT_DIAGNOSES:
+            self._diagnoses.popitem(last=False)
 
     def _folder(self) -> Path:
         if self.folder is None:
@@ -184,7 +269,7 @@ class SiteStore:
                 yield ask
         except TooLargeQueryError as error:
             remedy = "ask for fewer months, or ask the store itself with `ioncast sql`"
-            raise StoreUnavailableError(error.what, remedy) from error
+            raise StoreLimitError(error.what, remedy) from error
         except UnreadableStoreError as error:
             raise _unreadable(error) from error
         finally:
@@ -211,6 +296,30 @@ def _unreadable(error: Exception) -> StoreUnavailableError:
     _LOG.error("the store: %s", error)
     remedy = "the service's log has the reason"
     return StoreUnavailableError("the store of this service cannot be read now", remedy)
+
+
+def _diagnosis(ask: Ask, logs: Sequence[str]) -> DiagnosisOfRun | str:
+    """Diagnose a run; a text tells that the store does not have it."""
+    # Without a store the service does without these libraries.
+    from ioncast.diagnosis.diagnosis_texts import evidence_lines, verdict_text  # noqa: PLC0415
+    from ioncast.diagnosis.stored_runs import diagnosis_of_logs  # noqa: PLC0415
+
+    def ask_for_all(query: Query, values: Mapping[str, Any]) -> pa.Table:
+        table = ask(query, values)
+        if len(table) > _MOST_ROWS_OF_RUN:
+            raise StoreLimitError("the store has too many rows for a page", _LATER)
+        return table
+
+    found = diagnosis_of_logs(ask_for_all, logs)
+    if found is None:
+        return _NO_LOG
+    facts, judgement = found.facts, found.judgement
+    return DiagnosisOfRun(
+        *(judgement.verdict, judgement.reason, verdict_text(found)),
+        *(facts.slowdown, facts.lost_seconds),
+        parts=tuple(PartOfLostTime(**vars(part)) for part in judgement.parts),
+        evidence=tuple(evidence_lines(found, names_others=False)),
+    )
 
 
 def _survey(ask: Ask, chosen: ChosenJobs) -> SurveyOfStore:

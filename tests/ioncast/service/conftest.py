@@ -20,7 +20,7 @@ from ioncast.service.background import process as keepers
 from ioncast.service.background import summary_step
 from ioncast.service.background.process import Keeper
 from ioncast.service.context import Service
-from ioncast.service.running.demo_data import fill
+from ioncast.service.running.demo_data import TESTBED, fill
 from ioncast.service.settings import Settings
 from ioncast.service.store.tokens import add_token
 from ioncast.service.web.app import create_app
@@ -154,10 +154,10 @@ def demo_on_postgresql(postgresql: Server) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def site_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of `ioncast ingest` with logs of one system in two months."""
+    """A store of `ioncast ingest` with logs of one system, also those of the demonstration."""
 
     def make(new: Path) -> None:
-        done = run_ioncast("ingest", LOGS, "--system", "here", "--store", new)
+        done = run_ioncast("ingest", LOGS, TESTBED / "logs", "--system", "here", "--store", new)
         assert done.returncode == 0, done.stderr
 
     return made_once(tmp_path_factory, "site_store", make)

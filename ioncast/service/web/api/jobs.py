@@ -12,11 +12,14 @@ from benchdb.store.database import transaction
 from ioncast.service.context import service
 from ioncast.service.monitoring.explained_jobs import ANOTHER_NUMBER, explain_entry
 from ioncast.service.store.jobs import JobEntry, entries_of_job
+from ioncast.service.store.runs import logs_of_run
 from ioncast.service.web.api.outcomes import OutcomeAnswer
 from ioncast.service.web.api.traces import DecisionItem
 from ioncast.service.web.http.fields import IMPLAUSIBLE, SystemName
 from ioncast.service.web.http.framework import operation
 from ioncast.service.web.http.given import RequestModel
+from ioncast.service.web.results.diagnosed import diagnoses_of_runs
+from ioncast.service.web.site_store import DiagnosisOfRun
 
 jobs = Blueprint("jobs", __name__)
 
@@ -51,6 +54,36 @@ class RunOfJob(BaseModel):
     bandwidth_mib_s: float | None
 
 
+class PartOfLostTime(BaseModel):
+    """A part of the time that a slow run lost."""
+
+    cause: str = Field(
+        description="configuration, trailing writes, stragglers, system or unknown.",
+        examples=["system"],
+    )
+    seconds: float
+    share: float = Field(description="The share of the lost time, from 0 to 1.")
+    reason: str | None = Field(description="Why an unknown cause is unknown.")
+
+
+class DiagnosisItem(BaseModel):
+    """Whether a run was slow, and by which cause, as `ioncast diagnose` tells it."""
+
+    verdict: str = Field(
+        description="normal, configuration, application, system or unknown.", examples=["system"]
+    )
+    reason: str | None = Field(description="Why the verdict is unknown.")
+    headline: str = Field(description="The verdict in words.")
+    slowdown: float | None = Field(
+        description="The usual bandwidth by that of the run; null if nothing is comparable."
+    )
+    lost_seconds: float | None = Field(description="The I/O time beyond the usual one.")
+    parts: list[PartOfLostTime] = Field(description="The parts of the time that a slow run lost.")
+    evidence: list[str] = Field(
+        description="The evidence in words; other jobs are counted, not named."
+    )
+
+
 class JobItem(BaseModel):
     """A run of a job, or a decision of which no run is known."""
 
@@ -61,6 +94,8 @@ class JobItem(BaseModel):
     decision: DecisionItem | None
     outcome: OutcomeAnswer | None
     run: RunOfJob | None
+    diagnosis: DiagnosisItem | None = Field(description="Why the run was slow.")
+    no_diagnosis: str | None = Field(description="Why there is no diagnosis; null with one.")
     implausible: bool = Field(description=IMPLAUSIBLE)
     headline: str = Field(description="The decision in words.")
     sentences: list[str] = Field(
@@ -97,20 +132,28 @@ def explained_job(job_id: str, system: str | None, limit: int = MOST_ENTRIES) ->
     """Read the entries of a job, and put them in words."""
     with transaction(service().database) as connection:
         entries = entries_of_job(connection, job_id, system=system, limit=limit + 1)
+        shown = entries[:limit]
+        logs = [
+            () if entry.run_id is None else logs_of_run(connection, entry.run_id) for entry in shown
+        ]
+    diagnoses = diagnoses_of_runs(logs)
     return JobAnswer(
         job_id=job_id,
-        items=[_item(entry) for entry in entries[:limit]],
+        items=[_item(*each) for each in zip(shown, diagnoses, strict=True)],
         more=len(entries) > limit,
         another_number=ANOTHER_NUMBER,
     )
 
 
-def _item(entry: JobEntry) -> JobItem:
+def _item(entry: JobEntry, diagnosis: DiagnosisOfRun | str) -> JobItem:
     told = explain_entry(entry)
+    reason = diagnosis if isinstance(diagnosis, str) else None
     return JobItem.model_validate(
         {
             **vars(entry),
             "decision": entry.decision and asdict(entry.decision),
+            "diagnosis": diagnosis if reason is None else None,
+            "no_diagnosis": reason,
             "implausible": told.implausible,
             "headline": told.headline,
             "sentences": list(told.sentences),

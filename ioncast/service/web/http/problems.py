@@ -100,6 +100,10 @@ class StoreUnavailableError(RequestError):
         super().__init__(503, "store-unavailable", what, remedy=remedy)
 
 
+class StoreLimitError(StoreUnavailableError):
+    """A question that needs more time, memory or rows than a page may take."""
+
+
 def problem(
     status: int,
     kind: str,

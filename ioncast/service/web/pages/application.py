@@ -15,12 +15,14 @@ from ioncast.service.store.applications import Application, ApplicationSummary, 
 from ioncast.service.store.decisions import DecisionRow, decisions
 from ioncast.service.store.outcomes import JoinedOutcome, newest_outcomes_of
 from ioncast.service.store.run_insights import Insights
-from ioncast.service.store.runs import StoredRun, run_of, runs_of
+from ioncast.service.store.runs import StoredRun, logs_of_run, run_of, runs_of
 from ioncast.service.web.http.problems import words_of
 from ioncast.service.web.http.uploads import place
 from ioncast.service.web.results.advised import advice_on
+from ioncast.service.web.results.diagnosed import diagnoses_of_runs
 from ioncast.service.web.sandbox.insight_documents import current_insights, with_advice
 from ioncast.service.web.sandbox.tasks import predict_job
+from ioncast.service.web.site_store import DiagnosisOfRun
 from ioncast.show.prediction import Measured, curve_of_answer
 from ioncast.show.run import RunShown, run_shown
 from ioncast_base.errors import IoncastError
@@ -59,6 +61,8 @@ class ApplicationShown:
         Bandwidths of runs with the same number of processes, in MiB/s by number of I/O nodes.
     measured_figure : Figure or None
         The same bandwidths drawn, if nothing is predicted.
+    diagnosis : DiagnosisOfRun or str or None
+        Whether `run` was slow, or why it is unknown; None without a store.
     pairs : list of mapping or str or None
         Rows about applications that run beside it, or why they are unknown; None without a store.
     """
@@ -73,6 +77,7 @@ class ApplicationShown:
     shown: RunShown | None
     measured: Measured
     measured_figure: Figure | None
+    diagnosis: DiagnosisOfRun | str | None
     pairs: list[dict[str, Any]] | str | None
 
 
@@ -88,6 +93,7 @@ def read_application(
         decided = decisions(connection, application_id=application_id, limit=_DECISIONS)
         outcomes = newest_outcomes_of(connection, application_id, limit=_OUTCOMES)
         insights = current_insights(connection, run.id) if run is not None else None
+        logs = logs_of_run(connection, run.id) if run is not None else ()
     measured = _measured(runs, outcomes, run.tasks) if run is not None else {}
     shown = _shown(run, insights, measured) if run is not None else None
     return ApplicationShown(
@@ -103,6 +109,7 @@ def read_application(
         measured_figure=by_io_nodes([runs_drawn(measured)])
         if shown and shown.problem and measured
         else None,
+        diagnosis=diagnoses_of_runs([logs])[0] if service().store.folder else None,
         pairs=_pairs(summary.application),
     )
 

@@ -191,7 +191,8 @@ def jobs() -> Response:
 @pages.get("/jobs/<path:job_id>")
 def job(job_id: str) -> Response:
     """Show why a job got its number of I/O nodes."""
-    return page("job.html", shown=explained_job(job_id, request.args.get("system") or None))
+    shown = explained_job(job_id, request.args.get("system") or None)
+    return page("job.html", shown=shown, has_store=service().store.folder is not None)
 
 
 @pages.get("/benchmarks")

@@ -273,6 +273,13 @@ def test_the_document_is_openapi_3_1(served: Contract) -> None:
     validate(found)
 
 
+def test_jobs_with_and_without_a_diagnosis_are_known(served: Contract) -> None:
+    client = served.app.test_client()
+    jobs = [client.get(f"/v1/jobs/{job}").get_json() for job in served.known["job_id"][:5]]
+    known = [item["diagnosis"] is not None for job in jobs for item in job["items"]]
+    assert set(known) == {True, False}
+
+
 def test_the_document_tells_how_numbers_are_written_in_a_form(served: Contract) -> None:
     operation = document(served.app)["paths"]["/v1/predictions"]["post"]
     form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
