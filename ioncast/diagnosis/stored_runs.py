@@ -1,8 +1,8 @@
-"""A run of a store, diagnosed by the runs of its program alone: cheaper than by all runs."""
+"""Runs of a store, diagnosed by the runs of their program alone: cheaper than by all runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ioncast.diagnosis.diagnosing import Diagnosis, History
@@ -48,3 +48,35 @@ def diagnosis_of_logs(ask: Ask, logs: Sequence[str]) -> Diagnosis | None:
         return worst
     evidence = evidence_of_store(ask)
     return history.diagnose(worst.log, ask_run=ask, ask_others=ask, evidence=evidence)
+
+
+def outcome_scatters(ask: Ask, program: str, logs: Collection[str]) -> dict[str, float]:
+    """Find how much evidence from servers widens the noise of runs of a program as outcomes.
+
+    Parameters
+    ----------
+    ask : callable
+        Asks a store.
+    program : str
+        The base name of the executable.
+    logs : collection of str
+        SHA-256 of logs.
+
+    Returns
+    -------
+    dict of str to float
+        By log `Judgement.outcome_scatter`; 0 for a run that is not slow. Logs that the store lacks
+        are left out.
+    """
+    query = query_of("variant-runs")
+    rows = ask(query, query.values({"program": program}))
+    found = dict.fromkeys(set(rows["log"].to_pylist()).intersection(logs), 0.0)
+    if not found:
+        return {}
+    history = History(rows, has_weather=False)
+    evidence = evidence_of_store(ask)
+    for log in history.slow_logs:
+        if log in found:
+            slow = history.diagnose(log, ask_run=ask, ask_others=ask, evidence=evidence)
+            found[log] = slow.judgement.outcome_scatter(slow.facts.slowdown or 1.0)
+    return found

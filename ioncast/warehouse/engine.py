@@ -95,6 +95,24 @@ def asking(
         yield lambda query, values: _answer(database, query, values, limits, ends_s)
 
 
+def all_rows(ask: Ask, most: int) -> Ask:
+    """Let a function that answers with at most `most + 1` rows reject answers with so many.
+
+    Raises
+    ------
+    TooLargeQueryError
+        With each answer of more than `most` rows, because a part of an answer tells something else.
+    """
+
+    def ask_for_all(query: Query, values: Mapping[str, Any]) -> pa.Table:
+        answer = ask(query, values)
+        if len(answer) > most:
+            raise TooLargeQueryError(f"this has more than {most:,} rows", where=query.name)
+        return answer
+
+    return ask_for_all
+
+
 @contextmanager
 def _ended_in_time(
     database: duckdb.DuckDBPyConnection, limits: EngineLimits | None

@@ -449,9 +449,14 @@ class Preparing:
                 continue
             told = reported.get(run.id) or run
             is_cut = told is not run and told.id in cut
-            got.append((run.started or run.stored_at, told.io_nodes, told.bandwidth_mib_s, is_cut))
+            got.append(
+                (
+                    *(run.started or run.stored_at, told.io_nodes, told.bandwidth_mib_s),
+                    *(is_cut, run.outcome_scatter),
+                )
+            )
         got += [
-            (outcome.reported_at, outcome.io_nodes, outcome.bandwidth_mib_s, joined.is_cut)
+            (outcome.reported_at, outcome.io_nodes, outcome.bandwidth_mib_s, joined.is_cut, 0.0)
             for joined in outcomes
             for outcome in (joined.outcome,)
             if outcome.run_id is None
@@ -461,8 +466,8 @@ class Preparing:
         ]
         known = sorted(
             (
-                EarlierRun(io_nodes, bandwidth, day=_day(when), is_cut=is_cut)
-                for when, io_nodes, bandwidth, is_cut in got
+                EarlierRun(io_nodes, bandwidth, day=_day(when), scatter=scatter, is_cut=is_cut)
+                for when, io_nodes, bandwidth, is_cut, scatter in got
                 if io_nodes is not None and bandwidth
             ),
             key=lambda run: run.day or 0.0,

@@ -27,6 +27,7 @@ from benchdb.store.database import existing_database
 from ioncast.service.background.answer_step import AnswerStep
 from ioncast.service.background.copying_steps import PauseStep, TokenStep
 from ioncast.service.background.decision_step import DecisionStep
+from ioncast.service.background.evidence_step import EvidenceStep
 from ioncast.service.background.expiry_step import ExpiryStep
 from ioncast.service.background.keeper_progress import KeeperProgress
 from ioncast.service.background.state_file import StateFile
@@ -85,6 +86,7 @@ class Keeper:
                 self._database, spool_folder(settings.state), wanted, self._answers.pend
             ),
             "summaries are not made": SummaryStep(settings, self._database, self._file, progress),
+            "evidence from servers is not looked up": EvidenceStep(settings, self._database),
             "expired data are not deleted": ExpiryStep(settings, self._database),
             "files of killed workers are not removed": UploadStep(),
             "decisions are not recorded": self._state_folder,

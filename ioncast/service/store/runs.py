@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -152,7 +152,8 @@ class StoredRun:
     """A stored run of an application; times are ISO 8601 in UTC.
 
     `bandwidth_mib_s` is all bytes over the time of their phases, which are those of `ioncast phases
-    --format json`. 0 I/O nodes are direct access.
+    --format json`. 0 I/O nodes are direct access. `outcome_scatter` is how much evidence from
+    servers widens the noise of the run as an outcome, as a standard deviation of the logarithm.
     """
 
     id: int
@@ -166,6 +167,16 @@ class StoredRun:
     started: str | None
     stored_at: str
     phases: tuple[dict[str, Any], ...]
+    outcome_scatter: float = 0.0
+
+
+class RecentLog(NamedTuple):
+    """A log of a run, by its SHA-256, with the program of the run."""
+
+    run_id: int
+    program: str
+    sha256: str
+    outcome_scatter: float
 
 
 # Statements are built once, because SQLAlchemy needs longer to build one than a database to
@@ -202,6 +213,14 @@ _TIME_OF_RUN = select(RUN_TIME).where(
 )
 _RUN = _RUNS.where(runs.c.id == bindparam("id"))
 _LOGS_OF_RUN = select(run_logs.c.sha256).where(run_logs.c.run_id == bindparam("id"))
+_LOGS_SINCE = (
+    select(runs.c.id, applications.c.program, run_logs.c.sha256, runs.c.outcome_scatter)
+    .join_from(runs, applications, runs.c.application_id == applications.c.id)
+    .join(run_logs, run_logs.c.run_id == runs.c.id)
+    .where(runs.c.stored_at >= bindparam("since"))
+    .order_by(runs.c.stored_at.desc(), runs.c.id.desc())
+    .limit(bindparam("most"))
+)
 _RUNS_OF_LOGS = (
     select(run_logs.c.run_id)
     .distinct()
@@ -373,6 +392,18 @@ def logs_of_run(connection: Connection, run_id: int) -> tuple[str, ...]:
     return tuple(sorted(connection.scalars(_LOGS_OF_RUN, {"id": run_id})))
 
 
+def logs_since(connection: Connection, since: str, limit: int) -> list[RecentLog]:
+    """List the logs of the newest runs that were stored since a time, ISO 8601 in UTC."""
+    rows = connection.execute(_LOGS_SINCE, {"since": since, "most": limit})
+    return [RecentLog(*row) for row in rows]
+
+
+def note_scatter(connection: Connection, run_id: int, outcome_scatter: float) -> None:
+    """Store how much evidence from servers widens the noise of a run; a deleted run stays so."""
+    revised = {"outcome_scatter": outcome_scatter, "revision": next_revision(connection, runs)}
+    connection.execute(update(runs).where(runs.c.id == run_id).values(revised))
+
+
 def _filled_in(connection: Connection, run: StoredRun, new: NewRun, *, grows: bool) -> StoredRun:
     """Store the given values that the run does not have yet, and return the run with them."""
     stored = {name: getattr(run, name) for name in new.optional_values}
@@ -426,4 +457,5 @@ def _run(row: RowMapping) -> StoredRun:
         started=row["started"],
         stored_at=row["stored_at"],
         phases=tuple(json.loads(row["phases"])),
+        outcome_scatter=row["outcome_scatter"],
     )

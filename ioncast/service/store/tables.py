@@ -47,9 +47,10 @@ applications = Table(
 )
 
 # A run of an application, from its Darshan log. `phases` is JSON from `ioncast phases`, and
-# `pattern` is the kind of I/O that moved most bytes. Each change of a row sets its `revision` to a
-# number greater than all others, so a reader that remembers the greatest revision finds the newer
-# changes.
+# `pattern` is the kind of I/O that moved most bytes. `outcome_scatter` is how much evidence from
+# servers widens the noise of the run as an outcome (docs/diagnosis.md). Each change of a row sets
+# its `revision` to a number greater than all others, so a reader that remembers the greatest
+# revision finds the newer changes.
 runs = Table(
     "runs",
     metadata,
@@ -66,6 +67,7 @@ runs = Table(
     Column("started", String(40)),
     Column("stored_at", String(40), nullable=False),
     Column("pattern", String(100)),
+    Column("outcome_scatter", Float, nullable=False, server_default=text("0")),
     Column("phases", Text, nullable=False),
     Column("revision", Integer, nullable=False, index=True),
     UniqueConstraint("system_id", "sha256"),

@@ -22,8 +22,6 @@ from ioncast_base.visible_text import visible
 from ioncast_base.wording import alike_first
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ioncast.warehouse.engine import Ask
     from ioncast.warehouse.pairs import DisturbingPair
 
@@ -303,14 +301,9 @@ def _diagnosis(ask: Ask, logs: Sequence[str]) -> DiagnosisOfRun | str:
     # Without a store the service does without these libraries.
     from ioncast.diagnosis.diagnosis_texts import evidence_lines, verdict_text  # noqa: PLC0415
     from ioncast.diagnosis.stored_runs import diagnosis_of_logs  # noqa: PLC0415
+    from ioncast.warehouse.engine import all_rows  # noqa: PLC0415
 
-    def ask_for_all(query: Query, values: Mapping[str, Any]) -> pa.Table:
-        table = ask(query, values)
-        if len(table) > _MOST_ROWS_OF_RUN:
-            raise StoreLimitError("the store has too many rows for a page", _LATER)
-        return table
-
-    found = diagnosis_of_logs(ask_for_all, logs)
+    found = diagnosis_of_logs(all_rows(ask, _MOST_ROWS_OF_RUN), logs)
     if found is None:
         return _NO_LOG
     facts, judgement = found.facts, found.judgement

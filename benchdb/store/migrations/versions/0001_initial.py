@@ -173,6 +173,7 @@ def _runs() -> None:
         sa.Column("started", sa.String(40)),
         sa.Column("stored_at", sa.String(40), nullable=False),
         sa.Column("pattern", sa.String(100)),
+        sa.Column("outcome_scatter", sa.Float, nullable=False, server_default=sa.text("0")),
         sa.Column("phases", sa.Text, nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.ForeignKeyConstraint(

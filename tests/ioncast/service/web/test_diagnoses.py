@@ -80,6 +80,7 @@ def test_a_slow_job_has_its_verdict_with_evidence(client: FlaskClient, database:
     assert server.endswith("; by 1 log of other jobs.")
 
 
+@pytest.mark.slow
 def test_the_pages_show_verdict_and_evidence(client: FlaskClient, database: Engine) -> None:
     application = put_job(database, SLOW_JOB)
     for path in (f"/applications/{application}", f"/jobs/{SLOW_JOB}"):
@@ -88,6 +89,7 @@ def test_the_pages_show_verdict_and_evidence(client: FlaskClient, database: Engi
         assert "Of the lost time: system 50 s (100%)." in said
 
 
+@pytest.mark.slow
 def test_other_jobs_are_counted_and_not_named(client: FlaskClient, database: Engine) -> None:
     application = put_job(database, SLOW_JOB)
     texts = [
@@ -114,6 +116,7 @@ def test_the_slowest_log_of_a_run_of_several_logs_counts(
     assert item_of(client, SLOW_JOB)["diagnosis"]["verdict"] == "system"
 
 
+@pytest.mark.slow
 def test_a_log_that_the_store_lacks_is_told(client: FlaskClient, database: Engine) -> None:
     application = put_job(database, 5)
     assert item_of(client, 5)["no_diagnosis"] == NOT_IN_STORE
@@ -151,7 +154,7 @@ def test_too_many_rows_are_told(
 ) -> None:
     put_job(database, SLOW_JOB)
     monkeypatch.setattr(site_store, "_MOST_ROWS_OF_RUN", 9)
-    assert "too many rows" in item_of(client, SLOW_JOB)["no_diagnosis"]
+    assert item_of(client, SLOW_JOB)["no_diagnosis"].startswith("this has more than 9 rows; ask")
 
 
 def test_a_busy_store_is_told(client: FlaskClient, database: Engine, service: Service) -> None:
@@ -170,6 +173,7 @@ class TestWithoutAStore:
         """Settings of a service without a store."""
         return settings.model_copy(update={"store": None})
 
+    @pytest.mark.slow
     def test_jobs_say_so_and_pages_say_nothing(self, client: FlaskClient, database: Engine) -> None:
         application = put_job(database, SLOW_JOB)
         assert item_of(client, SLOW_JOB)["no_diagnosis"] == "this service has no store"
