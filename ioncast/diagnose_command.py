@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ioncast.diagnosis.diagnosing import Diagnosis, History
     from ioncast.diagnosis.server_evidence import EvidenceOf
+    from ioncast.diagnosis.server_times import ServerTimes
     from ioncast.diagnosis.verdict import UsualBandwidth
 
 _MOST_ROWS = 50
@@ -125,13 +126,14 @@ def diagnose(
                 evidence=evidence,
             )
             found.append(diagnosis)
+        shown = max(found, key=lambda each: each.facts.lost_seconds or 0.0)
+        times = None if page is None else _server_times(data, shown.log)
     _print(found, output_format)
     if page is not None:
         # Only the page needs Jinja.
         from ioncast.show.diagnosis import write_diagnosis  # noqa: PLC0415
 
-        shown = max(found, key=lambda each: each.facts.lost_seconds or 0.0)
-        write_diagnosis(page, shown, history.compared_with(shown.log))
+        write_diagnosis(page, shown, history.compared_with(shown.log), times)
     if own.failed:
         sys.exit(InputError.exit_code)
 
@@ -148,6 +150,13 @@ def _evidence(data: AskedData, rows: pa.Table) -> EvidenceOf:
     stored = set(rows["log"].to_pylist())
     evidence_of = evidence_of_store(data.ask)
     return lambda log: evidence_of(log) if log in stored else ()
+
+
+def _server_times(data: AskedData, log: str) -> ServerTimes | None:
+    """Find the samples of servers in the time of a log, if the store has both."""
+    from ioncast.diagnosis.server_times import server_times  # noqa: PLC0415
+
+    return server_times(data.ask, log)
 
 
 def _own_runs(

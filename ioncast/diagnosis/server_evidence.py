@@ -101,7 +101,7 @@ EvidenceOf = Callable[[str], Sequence[ServerEvidence]]
 """Finds the evidence of servers about the log with a SHA-256."""
 
 
-class _Run(NamedTuple):
+class RunAtServers(NamedTuple):
     """A run's periods with the shares of OSTs, its job's own bytes, and samples, by OST.
 
     Requests and samples are starts, ends and bytes, shape (3, n).
@@ -145,11 +145,11 @@ def evidence_finder(ask: Ask) -> Callable[[str], list[ServerEvidence]]:
 
     @lru_cache(_MOST_KEPT_SHIFTS)
     def shift_of(log: str) -> int | None:
-        run = _run(ask, log)
+        run = run_at_servers(ask, log)
         return None if run is None else _shift_s(run)
 
     def evidence_of(log: str) -> list[ServerEvidence]:
-        run = _run(ask, log)
+        run = run_at_servers(ask, log)
         if run is None:
             return []
         shift = _shift_s(run)
@@ -160,7 +160,9 @@ def evidence_finder(ask: Ask) -> Callable[[str], list[ServerEvidence]]:
     return evidence_of
 
 
-def _clock_ahead_s(ask: Ask, run: _Run, shift_of: Callable[[str], int | None]) -> int | None:
+def _clock_ahead_s(
+    ask: Ask, run: RunAtServers, shift_of: Callable[[str], int | None]
+) -> int | None:
     """Find by how much the clock of servers is ahead, from runs of the week around a run.
 
     It is the median over at least 10 runs of the shift with the best correlation of a run's own
@@ -182,7 +184,7 @@ def _listed(servers: Iterable[int]) -> str:
     return f",{','.join(map(str, servers))},"
 
 
-def _run(ask: Ask, log: str) -> _Run | None:
+def run_at_servers(ask: Ask, log: str) -> RunAtServers | None:
     """Ask for all that a store knows of a run's periods and servers; None without periods."""
     shares: dict[tuple[str, str], dict[int, float]] = {}
     for row in ask(query_of("file-osts"), {"log": log}).to_pylist():
@@ -206,7 +208,7 @@ def _run(ask: Ask, log: str) -> _Run | None:
         "to_us": max(row["end"] for row in periods) + _MARGIN_US,
     }
     samples = ask(query_of("server-samples"), values)
-    return _Run(log, periods, _requests(ask, of_job), _by_server(samples))
+    return RunAtServers(log, periods, _requests(ask, of_job), _by_server(samples))
 
 
 def _requests(ask: Ask, of_job: Sequence[Row]) -> dict[int, Floats]:
@@ -268,7 +270,7 @@ def _moved(intervals: Floats | None, start_us: float, end_us: float) -> tuple[fl
     return float(bytes_by_time(near, (start_us, end_us))[0]), float(covered.sum())
 
 
-def _shift_s(run: _Run) -> int | None:
+def _shift_s(run: RunAtServers) -> int | None:
     """Find the shift of the servers' bytes behind the run's own; None if others moved too much."""
     start = min(row["start"] for row in run.periods) - _MOST_SHIFT_S * _US
     seconds = (max(row["end"] for row in run.periods) - start) // _US + 2 * _MOST_SHIFT_S
@@ -300,7 +302,7 @@ def _binned(intervals: Floats, edges_us: NDArray[np.int64]) -> Floats:
 
 def _evidence(
     ask: Ask,
-    run: _Run,
+    run: RunAtServers,
     row: Row,
     ahead_s: int | None,
     own_shift_s: int | None,
@@ -337,7 +339,7 @@ def _evidence(
 
 def _tested(
     ask: Ask,
-    run: _Run,
+    run: RunAtServers,
     found: ServerEvidence,
     servers: Sequence[int],
     window_us: tuple[int, int],
@@ -391,7 +393,7 @@ def _tested(
     return replace(found, answer="busy", by=by)
 
 
-def _peak_mib_s(ask: Ask, run: _Run, server: int, to_us: int) -> float:
+def _peak_mib_s(ask: Ask, run: RunAtServers, server: int, to_us: int) -> float:
     """Find the bandwidth that a server exceeds in a thousandth of its samples of a week."""
     values = {"server": str(server), "system": run.periods[0]["system"]}
     week = {"from_us": to_us - _WEEK_US, "to_us": to_us}
@@ -400,7 +402,7 @@ def _peak_mib_s(ask: Ask, run: _Run, server: int, to_us: int) -> float:
 
 
 def _usual_mib_s(
-    ask: Ask, run: _Run, servers: Sequence[int], length_us: int, to_us: int, shift_us: int
+    ask: Ask, run: RunAtServers, servers: Sequence[int], length_us: int, to_us: int, shift_us: int
 ) -> float | None:
     """Find the 95 % quantile of windows before a time; None with too few of them."""
     times = {"from_us": to_us - _WEEK_US, "to_us": to_us}
@@ -424,7 +426,7 @@ def _usual_mib_s(
 
 
 def _named(
-    ask: Ask, run: _Run, server: int, period: tuple[int, int], others_bytes: float
+    ask: Ask, run: RunAtServers, server: int, period: tuple[int, int], others_bytes: float
 ) -> tuple[str, ...]:
     """Name the fewest logs that explain half of the others' bytes; none if all do not."""
     values = {"log": run.log, "server": server, "system": run.periods[0]["system"]}

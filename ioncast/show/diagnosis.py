@@ -1,31 +1,40 @@
-"""A diagnosis as a page: the verdict, its evidence, and figures 3 and 4 of Harrington."""
+"""A diagnosis as a page: the verdict, its evidence, and figures 3 to 5 of Harrington."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
+
+import numpy as np
 
 from ioncast.diagnosis.diagnosing import ComparedRun, Diagnosis
 from ioncast.diagnosis.diagnosis_texts import evidence_lines, title, verdict_text
-from ioncast.diagnosis.normal import SLOW_RATIO
+from ioncast.diagnosis.normal import SLOW_RATIO, Floats
+from ioncast.diagnosis.server_times import ServerTimes
 from ioncast.diagnosis.stripes import OF_BEST, TIMES_BEST
 from ioncast.warehouse.survey_texts import cell
 from ioncast_base.pages import figures
-from ioncast_base.pages.page import bullets, drawn, paragraph, write_page
-from ioncast_base.wording import bandwidth, in_digits
+from ioncast_base.pages.page import bullets, drawn, heading, paragraph, write_page
+from ioncast_base.wording import bandwidth, counted, in_digits
 
 # The figure's line: 90 % of Harrington's runs were below this share of metadata.
 _SHARE = 0.23
 _ROOM = 1.1
 _RATIOS = (0.5, 2.0, 5.0, 20.0, 50.0)
+# Periods overlap, so a file's grey is light; the job's bars are before those of all bytes.
+_GREY, _OWN_WIDTH = "rgba(128, 128, 128, 0.25)", 0.5
 _FEW, _MANY = "too few OSTs", "too many OSTs"
 
 
 def write_diagnosis(
-    path: str | Path, diagnosis: Diagnosis, compared: Sequence[ComparedRun]
+    path: str | Path,
+    diagnosis: Diagnosis,
+    compared: Sequence[ComparedRun],
+    times: ServerTimes | None = None,
 ) -> None:
-    """Write the page of a diagnosis, with the runs that its run is compared with."""
+    """Write the page of a diagnosis, with the runs that its run is compared with, and servers."""
     parts = [paragraph(verdict_text(diagnosis)), bullets("Evidence", evidence_lines(diagnosis))]
     known = [run for run in compared if run.metadata_share is not None]
     if known:
@@ -33,6 +42,9 @@ def write_diagnosis(
     with_ratio = [run for run in compared if run.slowdown is not None]
     if with_ratio:
         parts.append(drawn(_by_time(with_ratio, diagnosis), "Slowdown ratio of each run"))
+    if times is not None:
+        title_of_times = "Servers of the run's files"
+        parts += [heading(title_of_times), drawn(_by_servers(times), title_of_times)]
     write_page(path, title=f"Diagnosis: {title(diagnosis)}", parts=parts)
 
 
@@ -90,6 +102,44 @@ def _by_time(runs: Sequence[ComparedRun], diagnosis: Diagnosis) -> figures.Figur
     ticks = {ratio: in_digits(ratio) for ratio in _RATIOS if low <= ratio <= high}
     axis = replace(axis, ticks={**axis.ticks, **ticks})
     return figures.Figure([figures.Panel(across, axis, series)])
+
+
+def _by_servers(times: ServerTimes) -> figures.Figure:
+    """Draw figure 5: above loads of metadata servers, below bytes at the OSTs of the files."""
+    middles = ((times.edges[:-1] + times.edges[1:]) / 2).tolist()
+    width = float(times.edges[1] - times.edges[0])
+
+    def bars(name: str, colour: int, values: Floats, share: float = 1.0) -> figures.Bars:
+        known = [None if isnan(value) else value for value in values.tolist()]
+        look = name, figures.kind_colour(colour)
+        return figures.Bars(*look, middles, known, width=share * width)
+
+    of_all = f"all bytes at {counted(times.osts, 'OST')} of its files"
+    moved = [
+        bars(of_all, 0, times.moved_mib_s),
+        bars("bytes of this job", 1, times.own_mib_s, _OWN_WIDTH),
+    ]
+    panels = [(figures.from_zero(moved, "MiB/s"), moved, 300)]
+    if not np.isnan(times.mds_percent).all():
+        loads = [bars("CPU load of the busiest metadata server", 3, times.mds_percent)]
+        panels.insert(0, (figures.numbers(0, 100, "CPU load in %"), loads, 160))
+    across = figures.numbers(times.edges[0], times.edges[-1], "seconds since the job's start")
+    return figures.Figure(
+        [
+            figures.Panel(across, axis, [*_periods(times, axis.high), *series], height)
+            for axis, series, height in panels
+        ]
+    )
+
+
+def _periods(times: ServerTimes, high: float) -> Iterator[figures.Band]:
+    """Shade the time in which each file is written, or read if none is written."""
+    operations = {each.operation for each in times.periods}
+    shaded = "write" if "write" in operations else "read"
+    for each in times.periods:
+        if each.operation == shaded:
+            span = [each.start_seconds, each.end_seconds]
+            yield figures.Band(f"{shaded}s of a file", _GREY, span, [0.0] * 2, [high] * 2)
 
 
 def _kind(run: ComparedRun, diagnosis: Diagnosis) -> str:

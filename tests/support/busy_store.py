@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,21 @@ def _add(
     rows["file_osts"] += [{**file, "server": each, "share": 1 / len(servers)} for each in servers]
 
 
-def _samples() -> Any:
-    """Some traffic of others for three hours, the run's own bytes, and the other job's."""
+def _samples() -> Iterator[dict[str, Any]]:
+    """Some traffic of others for three hours, the run's own bytes, and the other job's.
+
+    And the load of two metadata servers for some minutes: 20 % and 10 %, 10 % and 90 % in the run.
+    """
+    for start in range(int(START_S) - 300, int(START_S) + 300, STEP_S):
+        for server, percents in (("mds0", (20.0, 10.0)), ("mds1", (10.0, 90.0))):
+            yield {
+                "system": SYSTEM,
+                "kind": "MDS",
+                "server": server,
+                "time_start_us": start * US,
+                "time_end_us": (start + STEP_S) * US,
+                "cpu_percent": percents[0 <= start - START_S < SLOWDOWN * USUAL_S],
+            }
     random = np.random.default_rng(1)
     begin = int(START_S)
     first, last = START_S + 1, START_S + 1 + SLOWDOWN * USUAL_S
