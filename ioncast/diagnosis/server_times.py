@@ -49,8 +49,8 @@ class ServerTimes:
     osts : int
         The OSTs of the run's files.
     moved_mib_s, own_mib_s : ndarray of shape (bins,)
-        What these OSTs moved together, as their samples tell, and the run's job of it, as its logs
-        tell. NaN where fewer than 80 % of the samples are known.
+        The bandwidth of these OSTs together, by their samples, and that of the run's job there, by
+        its logs. NaN where fewer than 80 % of the samples are known.
     mds_percent : ndarray of shape (bins,)
         The highest CPU load of a metadata server; NaN without samples.
     """

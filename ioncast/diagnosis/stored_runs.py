@@ -46,7 +46,7 @@ def diagnosis_of_logs(ask: Ask, logs: Sequence[str]) -> Diagnosis | None:
     worst = max(found, key=lambda each: each.facts.lost_seconds or 0.0)
     if not worst.facts.is_slow:
         return worst
-    evidence = evidence_of_store(ask)
+    evidence = evidence_of_store(ask, worst.start_us)
     return history.diagnose(worst.log, ask_run=ask, ask_others=ask, evidence=evidence)
 
 
