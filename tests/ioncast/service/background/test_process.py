@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ from ioncast.service.store.outcomes import joined_outcomes, store_outcome
 from ioncast.service.store.runs import NewRun, StoredRun, runs_like, store_run
 from ioncast.service.store.tokens import add_token, revoke_token
 from ioncast_base.errors import DatabaseError
+from ioncast_base.times import in_utc
 from ior_configs import IorConfig
 from predictor.curve.prediction import DecisionRules, Prediction, predict, predict_together
 from predictor.matching.same_application import identities
@@ -507,7 +508,9 @@ def test_a_job_whose_log_and_outcome_are_both_known_counts_once(
 ) -> None:
     site.measure()
     got = {"io_nodes": 4, "bandwidth_mib_s": 150.0}
-    site.run(job_id="17", **got)
+    # An outcome is reported now, and is about a run of the last four weeks.
+    started = in_utc(datetime.now(timezone.utc) - timedelta(hours=1))
+    site.run(job_id="17", started=started, **got)
     site.seconds()
     once = site.decide(spool, "d1")
     site.seconds()
@@ -515,7 +518,7 @@ def test_a_job_whose_log_and_outcome_are_both_known_counts_once(
     site.seconds()
     assert site.ask() == once
     # If the outcome has another bandwidth than the log, the outcome counts.
-    site.run(job_id="18", **got)
+    site.run(job_id="18", started=started, **got)
     site.seconds()
     twice = site.decide(spool, "d2")
     site.seconds()
