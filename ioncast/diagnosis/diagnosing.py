@@ -41,7 +41,7 @@ from ioncast.diagnosis.verdict import (
     judge,
 )
 from ioncast.warehouse.engine import Ask
-from ioncast.warehouse.times_alone import FEWEST_JOBS
+from ioncast.warehouse.usual_values import FEWEST_JOBS
 
 # Logs with traces that tell the usual delays; their requests may be millions.
 _MOST_TRACED = 5

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from ioncast.warehouse.times_alone import FEWEST_JOBS, LIKE_BYTES
+from ioncast.warehouse.usual_values import FEWEST_JOBS, LIKE_BYTES
 from ioncast_base.limits import FASTEST_MIB_S, SLOWEST_MIB_S
+
+if TYPE_CHECKING:
+    # The service uses this module without Arrow.
+    import pyarrow as pa
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -34,30 +37,40 @@ _VARIANT = ("system", "user_id", "program", "processes")
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
-    """Runs with a bandwidth, by variant and bytes; each array has an entry for each run.
+class Bandwidths:
+    """Bandwidths of runs, sorted by variant and bytes; each array has an entry for each run.
 
     Attributes
     ----------
-    rows : pyarrow.Table
-        Their rows of the query `variant-runs`, in the same order.
     variant, job : ndarray of int
         Numbers of variants, and of jobs in all variants; a run without job id is a job.
-    day : ndarray of float
-        Start in days since 1970 (UTC); NaN if it is not known.
     moved_bytes, log_mib_s : ndarray of float
         Bytes, and the natural logarithm of the bandwidth.
     """
 
-    rows: pa.Table
     variant: Ints
     job: Ints
-    day: Floats
     moved_bytes: Floats
     log_mib_s: Floats
 
     def __len__(self) -> int:
         return len(self.variant)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs(Bandwidths):
+    """Runs of a store with a bandwidth.
+
+    Attributes
+    ----------
+    rows : pyarrow.Table
+        Their rows of the query `variant-runs`, in the same order.
+    day : ndarray of float
+        Start in days since 1970 (UTC); NaN if it is not known.
+    """
+
+    rows: pa.Table
+    day: Floats
 
     def column(self, name: str) -> Floats:
         """Read a column of numbers; NaN where the number is not known."""
@@ -111,28 +124,28 @@ def runs_of(rows: pa.Table) -> Runs:
     is_sound = (bandwidth >= SLOWEST_MIB_S) & (bandwidth <= FASTEST_MIB_S) & (moved > 0)
     for name in ("program", "processes"):
         is_sound &= ~rows[name].is_null().to_numpy()
-    rows = rows.filter(pa.array(is_sound))
+    rows = rows.filter(is_sound)
     variant = _numbers(rows, _VARIANT)
     nodes, with_nodes = rows["compute_nodes"], _numbers(rows, (*_VARIANT, "compute_nodes"))
     lacks_nodes = np.bincount(variant, nodes.is_null().to_numpy()) > 0
     # Numbers of the two kinds must differ.
     variant = np.where(lacks_nodes[variant], variant, len(rows) + with_nodes)
     order = np.lexsort((moved[is_sound], variant))
-    rows = rows.take(pa.array(order))
+    rows = rows.take(order)
     job = _numbers(rows, ("system", "job_id"))
     has_no_id = rows["job_id"].is_null().to_numpy()
     job = np.where(has_no_id, len(rows) + np.arange(len(rows)), job)
     return Runs(
-        rows,
-        np.unique(variant[order], return_inverse=True)[1],
-        np.unique(job, return_inverse=True)[1],
-        numbers(rows, "start_us") / DAY_US,
-        moved[is_sound][order],
-        np.log(bandwidth[is_sound][order]),
+        variant=np.unique(variant[order], return_inverse=True)[1],
+        job=np.unique(job, return_inverse=True)[1],
+        moved_bytes=moved[is_sound][order],
+        log_mib_s=np.log(bandwidth[is_sound][order]),
+        rows=rows,
+        day=numbers(rows, "start_us") / DAY_US,
     )
 
 
-def normals_of(runs: Runs) -> Normals:
+def normals_of(runs: Bandwidths) -> Normals:
     """Find the usual bandwidth of each run."""
     size = len(runs)
     first, end, jobs = np.zeros((3, size), np.int64)
@@ -173,7 +186,7 @@ def others_of(runs: Runs, normals: Normals, place: int) -> Ints:
 
 def numbers(rows: pa.Table, name: str) -> Floats:
     """Read a column of numbers; NaN where the number is not known."""
-    values: Floats = rows[name].cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    values: Floats = rows[name].cast("float64", safe=False).to_numpy().astype(np.float64)
     return values
 
 
@@ -204,7 +217,7 @@ def _numbers(rows: pa.Table, names: tuple[str, ...]) -> Ints:
     number: Any = np.zeros(len(rows), np.int64)
     for name in names:
         encoded = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        if isinstance(encoded, pa.ChunkedArray):
+        if hasattr(encoded, "chunks"):
             encoded = encoded.combine_chunks()
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         number = np.unique(number * (len(encoded.dictionary) + 1) + codes, return_inverse=True)[1]

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pyarrow as pa
 
-from ioncast.diagnosis.normal import Bools, Floats, Ints, Normals, Runs, medians, numbers
+from ioncast.diagnosis.normal import (
+    Bandwidths,
+    Bools,
+    Floats,
+    Ints,
+    Normals,
+    Runs,
+    medians,
+    numbers,
+)
 from ioncast.insights.facts.slow_osts import FEWEST_FILES
-from ioncast.warehouse.times_alone import LIKE_BYTES
+from ioncast.warehouse.usual_values import LIKE_BYTES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # A server is named below this probability, if jobs are slower there by at least this ratio.
 _MOST_P, _LEAST_RATIO = 0.01, 1.5
@@ -43,7 +54,7 @@ class SlowServer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Units:
+class Units:
     """Bandwidths (logarithms, relative to expectations) on servers, with an entry for each server.
 
     Units are `files` or jobs. All entries of `whole` units have one value, which is that of all
@@ -56,12 +67,12 @@ class _Units:
     value: Floats
     is_whole: Bools
 
-    def without(self, server: int) -> _Units:
+    def without(self, server: int) -> Units:
         """Leave out a server, and units whose value may be due to it."""
         here = self.server == server
         kept = ~here & ~(self.is_whole & np.isin(self.unit, self.unit[here]))
         columns = (self.unit[kept], self.server[kept], self.value[kept], self.is_whole[kept])
-        return _Units(self.kind, *columns)
+        return Units(self.kind, *columns)
 
 
 def slow_servers_of(runs: Runs, normals: Normals, places: pa.Table) -> list[SlowServer]:
@@ -88,12 +99,12 @@ def slow_servers_of(runs: Runs, normals: Normals, places: pa.Table) -> list[Slow
     for system in dict.fromkeys(systems[run >= 0].tolist()):
         for kind in dict.fromkeys(kinds.tolist()):
             rows = np.flatnonzero((run >= 0) & (systems == system) & (kinds == kind))
-            units = _units(runs, normals, places.take(pa.array(rows)), run[rows])
-            found += _slow(system, kind, units)
+            units = _units(runs, normals, places.take(rows), run[rows])
+            found += slow_of_units(system, kind, units)
     return sorted(found, key=lambda each: (each.p, -each.ratio))
 
 
-def _slow(system: str | None, kind: str, units: _Units) -> Iterator[SlowServer]:
+def slow_of_units(system: str | None, kind: str, units: Units) -> Iterator[SlowServer]:
     """Name the slowest server, then the slowest of the others, as long as one is slow."""
     for _ in range(_MOST_NAMED):
         tested = [each for each in _tested(system, kind, units) if each.p < _MOST_P]
@@ -104,7 +115,7 @@ def _slow(system: str | None, kind: str, units: _Units) -> Iterator[SlowServer]:
         units = units.without(slowest.server)
 
 
-def _tested(system: str | None, kind: str, units: _Units) -> Iterator[SlowServer]:
+def _tested(system: str | None, kind: str, units: Units) -> Iterator[SlowServer]:
     """Test each server with enough units here and elsewhere that is noticeably slower."""
     # SciPy takes as long to import as all else here.
     from scipy.stats import mannwhitneyu  # noqa: PLC0415
@@ -127,11 +138,11 @@ def _tested(system: str | None, kind: str, units: _Units) -> Iterator[SlowServer
         )
 
 
-def _units(runs: Runs, normals: Normals, places: pa.Table, run: Ints) -> _Units:
+def _units(runs: Runs, normals: Normals, places: pa.Table, run: Ints) -> Units:
     """Make jobs the units, or files where there are too few jobs to compare."""
     server = places["server"].to_numpy()
     if not len(places) or places["file"].null_count == len(places):
-        return _of_jobs(runs, run, server, -normals.log_ratio[run], np.ones(len(run), bool))
+        return units_of_jobs(runs, run, server, -normals.log_ratio[run], np.ones(len(run), bool))
     moved = numbers(places, "moved_bytes")
     bandwidth = np.log(moved / np.maximum(numbers(places, "seconds"), _TINY))
     # Small files beside large ones are slow anywhere.
@@ -148,7 +159,7 @@ def _units(runs: Runs, normals: Normals, places: pa.Table, run: Ints) -> _Units:
         value = bandwidth - (sums / np.maximum(files, 1))[run]
         several = files[run] > 1
         whole = np.ones(len(file), bool)
-        return _Units("files", file[several], server[several], value[several], whole[several])
+        return Units("files", file[several], server[several], value[several], whole[several])
     pair, of_pair = np.unique(np.stack((run, server)), axis=1, return_inverse=True)
     of_pair = of_pair.ravel()
     here, sum_here = np.bincount(of_pair), np.bincount(of_pair, bandwidth)
@@ -157,16 +168,18 @@ def _units(runs: Runs, normals: Normals, places: pa.Table, run: Ints) -> _Units:
     is_whole = others == 0
     contrast = sum_here / here - (sums[run] - sum_here) / np.where(is_whole, 1, others)
     value = np.where(is_whole, -normals.log_ratio[run], contrast)
-    return _of_jobs(runs, run, server, value, is_whole)
+    return units_of_jobs(runs, run, server, value, is_whole)
 
 
-def _of_jobs(runs: Runs, run: Ints, server: Ints, value: Floats, is_whole: Bools) -> _Units:
+def units_of_jobs(
+    runs: Bandwidths, run: Ints, server: Ints, value: Floats, is_whole: Bools
+) -> Units:
     """Join the logs of a job on a server, which saw the same weather, by their median."""
     known = np.isfinite(value)
     run, server, value, is_whole = run[known], server[known], value[known], is_whole[known]
     pair, group = np.unique(np.stack((runs.job[run], server)), axis=1, return_inverse=True)
     group = group.ravel()
     if not len(group):
-        return _Units("jobs", pair[0], pair[1], value, is_whole)
+        return Units("jobs", pair[0], pair[1], value, is_whole)
     whole = np.bincount(group, is_whole) > 0
-    return _Units("jobs", pair[0], pair[1], medians(value, group), whole)
+    return Units("jobs", pair[0], pair[1], medians(value, group), whole)

@@ -12,13 +12,12 @@ from ioncast.warehouse.coverage import jobs_of
 from ioncast.warehouse.engine import Ask
 from ioncast.warehouse.interference import TimeAlone, server_uses
 from ioncast.warehouse.queries import query_of
+from ioncast.warehouse.usual_values import FEWEST_JOBS, LIKE_BYTES
 
 if TYPE_CHECKING:
     from predictor.curve.prediction import Prediction
 
 Row = Mapping[str, Any]
-# Something is usual for so many other jobs, whose bytes are within this ratio.
-FEWEST_JOBS, LIKE_BYTES = 5, 2.0
 # Benchmarks must tell this part of the bytes.
 _MOST_BYTES = 0.9
 
