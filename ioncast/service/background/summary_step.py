@@ -30,6 +30,7 @@ from ioncast.service.monitoring.decision_errors import (
 from ioncast.service.monitoring.gain import gains, gains_to_json
 from ioncast.service.monitoring.missing_kinds import missing_kinds
 from ioncast.service.monitoring.monthly_errors import monthly_errors
+from ioncast.service.monitoring.slow_io_nodes import SLOW_IO_NODES, newest_slow_io_nodes
 from ioncast.service.settings import Settings
 from ioncast.service.store.deleting_runs import last_deleted
 from ioncast.service.store.outcomes import newest_ids, newest_outcomes
@@ -62,7 +63,7 @@ class SummaryStep:
         """Sum outcomes up if a minute has passed, and count cells for a while."""
         if clock.boot_s >= self._summed_up_at_s + _BETWEEN_SUMMARIES_S:
             with transaction(self._database) as connection:
-                self._put(self._outcomes.summaries(connection), clock.wall_s)
+                self._put(self._outcomes.summaries(connection, _moment(clock.wall_s)), clock.wall_s)
                 self._coverage.begin_counting(connection, clock.wall_s)
                 missing = missing_kinds(connection, self._coverage.kinds)
             if missing != self._missing:
@@ -111,19 +112,19 @@ class _Outcomes:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        # The newest change of an outcome, the last deleted run, the newest outcomes, and the
-        # changes of systems.
+        # The newest change of an outcome, the last deleted run, the newest outcomes, the changes
+        # of systems, and the day: slow I/O nodes are those of the last weeks.
         self._judged: tuple[object, ...] | None = None
 
     def forget(self) -> None:
         """Make the summaries again the next time."""
         self._judged = None
 
-    def summaries(self, connection: Connection) -> dict[str, object]:
-        """Make the summaries; empty if nothing came, went or expired since the last time."""
+    def summaries(self, connection: Connection, at: datetime) -> dict[str, object]:
+        """Make the summaries, once a day and if anything came, went or expired; else empty."""
         ids = newest_ids(connection, COUNTED)
         noted = changes(connection)
-        found = newest(connection)[1], last_deleted(connection), ids, noted
+        found = newest(connection)[1], last_deleted(connection), ids, noted, at.date()
         if found == self._judged:
             return {}
         rows = newest_outcomes(connection, limit=COUNTED)
@@ -135,6 +136,7 @@ class _Outcomes:
             "gains": gains_to_json(gains(rows, self._settings.default_of)),
             "drift": drift_to_json(drift(rows)),
             "shifts": shifts_to_json(common_shifts(rows)),
+            SLOW_IO_NODES: [asdict(each) for each in newest_slow_io_nodes(connection, noted, at)],
         }
 
 

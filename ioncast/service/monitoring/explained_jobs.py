@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ioncast.service.store.decisions import DecisionRow
 from ioncast.service.store.jobs import JobEntry
-from ioncast_base.wording import bandwidth, in_words
+from ioncast_base.wording import bandwidth, in_words, listed
 from predictor.model.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 
 # Slurm's own licence option; docs/slurm.md explains it under "Another number of I/O nodes".
@@ -16,6 +16,8 @@ ANOTHER_NUMBER = (
     " number that a user asks for. `-L ionode:0` asks for direct access. A site may have another"
     " name for the licence: `scontrol show licenses` lists it."
 )
+# Names of I/O nodes in a sentence.
+_MOST_NAMED = 8
 _SOURCES = {
     "history": "It rests on earlier runs of about this size",
     "model": "It rests on earlier runs of another size",
@@ -83,6 +85,10 @@ def _measured(entry: JobEntry, *, implausible: bool) -> Iterator[str]:
     io_nodes, mib_s = got
     number = "an unknown number of I/O nodes" if io_nodes is None else in_words(io_nodes)
     yield f"Measured: {bandwidth(mib_s)} with {number}{_beside(mib_s, io_nodes, decided)}."
+    if entry.outcome and entry.outcome.io_node_names:
+        names = entry.outcome.io_node_names.split(",")
+        more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+        yield f"Its I/O nodes: {listed([*names[:_MOST_NAMED], *more])}."
     if decided and None not in {io_nodes, decided.io_nodes} and io_nodes != decided.io_nodes:
         yield (
             "The job did not run with the number of the decision: its user, the arbiter or a limit"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -35,6 +37,7 @@ from benchdb.store.accepted_values import (
 from benchdb.store.schema import systems
 from benchdb.store.system_changes import SystemChange, changes
 from benchdb.store.systems import system_id_of
+from ioncast.diagnosis.slow_io_nodes import NamedOutcome
 from ioncast.service.store.applications import Application
 from ioncast.service.store.decisions import DecisionRow, decision_of_row
 from ioncast.service.store.revisions import next_revision
@@ -42,8 +45,9 @@ from ioncast.service.store.same_run import SECOND, Outcome, Report, outcomes_of_
 from ioncast.service.store.tables import applications, decisions, runs
 from ioncast.service.store.tables import outcomes as outcomes_table
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
+from ioncast_base.io_node_names import names_in
 from ioncast_base.limits import LARGEST_ID
-from ioncast_base.times import now
+from ioncast_base.times import in_utc, now
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,7 @@ _OUTCOMES = (
         systems.c.name.label("system"),
         *(outcomes_table.c[name] for name in ("job_id", "started", "decision_id", "run_id")),
         *(outcomes_table.c[name] for name in ("io_nodes", "bandwidth_mib_s", "reported_at")),
+        outcomes_table.c.io_node_names,
         runs.c.started.label("log_started"),
     )
     .join_from(outcomes_table, systems)
@@ -214,6 +219,23 @@ _NEWEST_IDS = (
     .order_by(outcomes_table.c.id.desc())
     .limit(bindparam("most"))
 )
+_NAMED = (
+    select(
+        *(outcomes_table.c[name] for name in ("id", "job_id", "io_nodes", "bandwidth_mib_s")),
+        outcomes_table.c.io_node_names,
+        func.coalesce(outcomes_table.c.started, outcomes_table.c.reported_at).label("ran_at"),
+        systems.c.name.label("system"),
+        *(runs.c[name] for name in ("application_id", "tasks", "nodes", "pattern", "phases")),
+    )
+    .join_from(outcomes_table, systems)
+    .join(runs, outcomes_table.c.run_id == runs.c.id)
+    .where(
+        outcomes_table.c.id.in_(_NEWEST_IDS),
+        outcomes_table.c.io_node_names.is_not(None),
+        outcomes_table.c.reported_at >= bindparam("since"),
+    )
+    .order_by(outcomes_table.c.id)
+)
 _JOINED_OF_JOB = (
     _JOINED.where(
         systems.c.name == bindparam("in_system"), outcomes_table.c.job_id == bindparam("job")
@@ -239,21 +261,24 @@ def store_outcome(
     started: str | None = None,
     decision_id: str | None = None,
     run_id: int | None = None,
+    io_node_names: str | None = None,
 ) -> tuple[Outcome, bool]:
     """Store the bandwidth that a job got in one of its runs; return it, and whether it is new.
 
-    If this run of the job already has an outcome (see `same_run`), only an unknown start, decision
-    or run is filled in. `started` is the scheduler's start of the run, by default that of the
+    If this run of the job already has an outcome (see `same_run`), only unknown values are filled
+    in. `started` is the scheduler's start of the run, by default that of the
     stored run. The decision may be stored later.
 
     Raises
     ------
     ConflictError
-        If the run is stored with another start, decision, log, number of I/O nodes or bandwidth.
+        If the run is stored with another start, decision, log, number or names of I/O nodes, or
+        bandwidth.
     UnknownNameError
         If the system has no such run.
     InputError
-        If a number is out of range, or the database cannot hold a text.
+        If a number is out of range, the database cannot hold a text, or the names of I/O nodes are
+        wrong.
     """
     if not job_id:
         raise InputError("an outcome needs the id of a job")
@@ -261,6 +286,8 @@ def store_outcome(
     check_text("the decision's id", decision_id, outcomes_table.c.decision_id)
     check_count("I/O nodes", io_nodes)
     check_bandwidth(bandwidth_mib_s)
+    if io_node_names and len(names_in(io_node_names)) > io_nodes:
+        raise InputError(f"these are more names than the job had I/O nodes ({io_nodes})")
     started = whole_second(stored_time("started", started)) if started else None
     system_id = system_id_of(connection, system)
     log_started = _start_in_log(connection, system_id, run_id)
@@ -269,6 +296,7 @@ def store_outcome(
         "run_id": run_id,
         "io_nodes": io_nodes,
         "bandwidth_mib_s": bandwidth_mib_s,
+        "io_node_names": io_node_names or None,
     }
     report = Report(started, log_started, run_id, now())
     known = outcomes_of_run(_outcomes_of_job(connection, system_id, job_id), report)
@@ -355,6 +383,33 @@ def newest_ids(connection: Connection, limit: int) -> list[int]:
         for system_id in list(connection.scalars(select(systems.c.id).order_by(systems.c.id)))
         for key in connection.scalars(_NEWEST_IDS, {"of_system": system_id, "most": limit})
     ]
+
+
+def named_outcomes(
+    connection: Connection, limit: int, since: datetime
+) -> list[tuple[str, NamedOutcome]]:
+    """List the outcomes with names of I/O nodes and a log, with the times of their runs.
+
+    Of each system only the newest ones count, and those that were reported since a time.
+    """
+    found = []
+    for system_id in list(connection.scalars(select(systems.c.id))):
+        given = {"of_system": system_id, "most": limit, "since": in_utc(since)}
+        for row in connection.execute(_NAMED, given).mappings():
+            outcome = NamedOutcome(
+                id=row["id"],
+                system=row["system"],
+                job_id=row["job_id"],
+                variant=f"{row['application_id']} {row['pattern']}",
+                processes=row["tasks"],
+                nodes=row["nodes"],
+                io_nodes=row["io_nodes"],
+                moved_bytes=sum(phase["bytes"] for phase in json.loads(row["phases"])),
+                bandwidth_mib_s=row["bandwidth_mib_s"],
+                names=tuple(row["io_node_names"].split(",")),
+            )
+            found.append((row["ran_at"], outcome))
+    return found
 
 
 def newest_outcomes_of(

@@ -26,6 +26,8 @@ class Outcome:
         the log tells it; None if neither is known. A system has one outcome for a job and a start.
     decision_id : str or None
         Id of the job's decision as it was reported; the decision may be missing in the database.
+    io_node_names : str or None
+        The names of its I/O nodes with commas between; None if they are unknown.
     """
 
     id: int
@@ -38,6 +40,7 @@ class Outcome:
     bandwidth_mib_s: float
     reported_at: str
     log_started: str | None = None
+    io_node_names: str | None = None
 
     @property
     def has_scheduled_start(self) -> bool:

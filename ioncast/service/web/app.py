@@ -24,6 +24,7 @@ from ioncast.service.web.api.outcomes import outcomes
 from ioncast.service.web.api.predictions import predictions
 from ioncast.service.web.api.queries import queries
 from ioncast.service.web.api.queue import queue
+from ioncast.service.web.api.slow_io_nodes import slow
 from ioncast.service.web.api.traces import traces
 from ioncast.service.web.http import problems
 from ioncast.service.web.http.uploads import MOST_LOGS
@@ -85,6 +86,7 @@ def create_app(settings: Settings) -> Flask:
         traces,
         outcomes,
         queue,
+        slow,
         jobs,
         queries,
         benchmarks,

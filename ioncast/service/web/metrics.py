@@ -23,6 +23,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from ioncast.service.context import Service
 from ioncast.service.decide.counts import BUCKETS_S, DecisionCounts
 from ioncast.service.decide.spool import spool_folder, waiting_bytes
+from ioncast.service.monitoring.slow_io_nodes import SLOW_IO_NODES
 from ioncast.service.running.shared_counts import SharedCounts
 from ioncast.service.running.summed_counts import DECISIONS, SECONDS, UNRECORDED, OfDecider, Sum
 
@@ -182,6 +183,15 @@ class _State(registry.Collector):
         for system in prepared.pauses:
             paused.add_metric([system], 1)
         yield paused
+        slow = GaugeMetricFamily(
+            "ioncast_slow_io_node_ratio",
+            "How many times slower jobs are on an I/O node than on others.",
+            labels=["system", "io_node"],
+        )
+        found = prepared.summaries.get(SLOW_IO_NODES)
+        for each in found.value if found else []:
+            slow.add_metric([each["system"], each["name"]], each["ratio"])
+        yield slow
         now_s = time.time()
         expiries = [token.expires_at_s or inf for token in prepared.tokens.values()]
         if (next_s := min((expiry for expiry in expiries if expiry > now_s), default=inf)) < inf:

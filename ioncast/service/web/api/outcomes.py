@@ -21,6 +21,7 @@ from ioncast.service.web.http.fields import (
     IMPLAUSIBLE,
     Bandwidth,
     DecisionId,
+    IoNodeNames,
     JobId,
     JobName,
     NodesOfLog,
@@ -72,6 +73,7 @@ class OutcomeReport(RequestModel):
         description="All bytes over the time of the I/O, in MiB/s.", examples=[612.5]
     )
     decision_id: RanBy | None = None
+    io_node_names: IoNodeNames | None = None
 
 
 class OutcomeOfLog(RequestModel):
@@ -85,6 +87,7 @@ class OutcomeOfLog(RequestModel):
         None, description="In MiB/s; by default from the log."
     )
     decision_id: RanBy | None = None
+    io_node_names: IoNodeNames | None = None
     user: UserName | None = Field(
         None, description="The run's user; by default uid:N from the log.", examples=["alice"]
     )
@@ -106,6 +109,9 @@ class OutcomeAnswer(BaseModel):
     decision_id: str | None = Field(description="The decision that the report names.")
     run_id: int | None = Field(description="The run in the history, if its log was sent.")
     io_nodes: int
+    io_node_names: str | None = Field(
+        description="The names of the I/O nodes with commas between; null if they are unknown."
+    )
     bandwidth_mib_s: float
     reported_at: str
 
@@ -297,11 +303,10 @@ def put_outcome(body: OutcomeReport | None, form: OutcomeOfLog | None) -> tuple[
                 where=named([upload.name for upload in uploads]),
                 remedy="send bandwidth_mib_s",
             )
-        told = RunDetails(**form.model_dump(exclude={"started", "decision_id", "bandwidth_mib_s"}))
-        outcome = OutcomeReport(
-            **form.model_dump(include={"system", "job_id", "started", "io_nodes", "decision_id"}),
-            bandwidth_mib_s=observed,
-        )
+        given = form.model_dump()
+        told = RunDetails(**{name: given[name] for name in RunDetails.model_fields})
+        of_outcome = {name: given[name] for name in OutcomeReport.model_fields}
+        outcome = OutcomeReport(**{**of_outcome, "bandwidth_mib_s": observed})
         with writing() as (connection, note):
             run, _ = store_trace(connection, note, uploads, content, told)
             got = form.bandwidth_mib_s or run.bandwidth_mib_s or observed

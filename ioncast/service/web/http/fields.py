@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ioncast_base import quantities
+from ioncast_base.io_node_names import LONGEST_TEXT, names_in
 from ioncast_base.quantities import Count, IoNodes
+from ioncast_base.toml_files import refusing
 from predictor.model.plausible import IMPLAUSIBLE_FACTOR
 
 # Programs, users and databases have no NUL in their names.
@@ -59,6 +61,16 @@ Tasks = Annotated[
 RanWith = Annotated[
     IoNodes,
     Field(description="I/O nodes of the run; 0 is direct access."),
+]
+IoNodeNames = Annotated[
+    str,
+    Field(
+        max_length=LONGEST_TEXT,
+        description="The names of the run's I/O nodes, with commas between, as hooks set them in"
+        " ION_NODES. By them slow I/O nodes are found.",
+        examples=["io3,io5"],
+    ),
+    AfterValidator(refusing(lambda text: ",".join(names_in(text)))),
 ]
 # Of the field `implausible` of outcomes.
 IMPLAUSIBLE = (

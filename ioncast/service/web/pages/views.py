@@ -32,6 +32,7 @@ from ioncast.service.context import service
 from ioncast.service.monitoring.decision_errors import COUNTED
 from ioncast.service.monitoring.explained_jobs import ANOTHER_NUMBER
 from ioncast.service.monitoring.monthly_errors import monthly_errors
+from ioncast.service.monitoring.slow_io_nodes import SLOW_IO_NODES, WINDOW
 from ioncast.service.store.applications import applications as stored_applications
 from ioncast.service.store.credentials import digest
 from ioncast.service.store.decisions import decisions, decisions_per_hour
@@ -146,6 +147,8 @@ def overview() -> Response:
         entries=len(of.prepared.entries),
         gains=_counted("gains", []),
         shifts=_counted("shifts", []),
+        slow_io_nodes=_counted(SLOW_IO_NODES, []),
+        slow_window=WINDOW.days,
         without_basis=without_basis,
         untried=[each for each in untried if each[1]],
         pauses=sorted(of.prepared.pauses.items()),
