@@ -6,7 +6,8 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from io import BytesIO
 from types import TracebackType
 from typing import Any
@@ -93,6 +94,8 @@ class RunOf:
         Processes that Slurm started; sent if a run has a log for each process.
     started : str or None
         When Slurm started this run of the job, ISO 8601; sent with an outcome only.
+    io_node_names : str or None
+        The names of its I/O nodes, with commas between; sent with an outcome only.
     """
 
     system: str
@@ -104,6 +107,23 @@ class RunOf:
     decision_id: str | None = None
     tasks: int | None = None
     started: str | None = None
+    io_node_names: str | None = None
+
+
+@dataclass(frozen=True)
+class SlowIoNodes:
+    """The slow I/O nodes of a system.
+
+    Attributes
+    ----------
+    at_s : float
+        The Unix time when they were found; 0 if the service has not looked for them yet.
+    ratios : dict of str to float
+        How many times slower jobs are on each, by name.
+    """
+
+    at_s: float = 0.0
+    ratios: Mapping[str, float] = field(default_factory=dict)
 
 
 class Ioncast:
@@ -204,7 +224,7 @@ class Ioncast:
 
     def send_trace(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Add a run to the history (`POST /v1/traces`); sending it again changes nothing."""
-        facts = {**_fields(run), "decision_id": None, "started": None}
+        facts = {**_fields(run), "decision_id": None, "started": None, "io_node_names": None}
         return self._send("/v1/traces", logs, facts)
 
     def send_outcome(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
@@ -226,6 +246,18 @@ class Ioncast:
             if error.status == _NOT_FOUND:
                 return None
             raise
+
+    def slow_io_nodes(self, system: str) -> SlowIoNodes:
+        """Slow I/O nodes of a system (`GET /v1/slow-io-nodes`); it is not waited for long."""
+        asked = {"system": system}
+        found = self._ask("GET", "/v1/slow-io-nodes", timeout_s=_SHORT_S, params=asked)
+        try:
+            names = tuple(str(item["name"]) for item in found["items"])
+            at_s = datetime.fromisoformat(found["at"]).timestamp() if found["at"] else 0.0
+            ratios = tuple(float(item["ratio"]) for item in found["items"])
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            raise self._stranger() from error
+        return SlowIoNodes(at_s, dict(zip(names, ratios, strict=True)))
 
     def job(self, job_id: str, system: str | None) -> dict[str, Any]:
         """Everything that is known about a job (`GET /v1/jobs/ID`), on one system or on all."""

@@ -116,6 +116,11 @@ class WatchSettings(TomlTable):
         default=None,
         description="The file from which job_submit.lua reads Slurm's limits on the licence.",
     )
+    jobs_folder: Line | None = Field(
+        default=None,
+        description="JOBS_FOLDER of hooks.conf, from which the watch reads the names of the I/O"
+        " nodes of jobs.",
+    )
     metrics: Line | None = Field(
         default=None, description="The file with numbers for Prometheus' node_exporter."
     )
@@ -156,7 +161,7 @@ class ArbitrateSettings(TomlTable):
     hooks: Line | None = Field(
         default=None,
         description="The hooks.conf with JOBS_PER_IO_NODE, IO_NODES and PLACEMENT: the list that"
-        " the arbiter writes if jobs share I/O nodes.",
+        " the arbiter writes if jobs share I/O nodes or some are slow.",
     )
     disturbances: Line | None = Field(
         default=None,

@@ -33,7 +33,7 @@ from scheduler_plugin.arbiter.placement_list import disturbing_pairs, names_of_j
 from scheduler_plugin.hook_settings import HookSettings, read_hook_settings
 from scheduler_plugin.metrics_file import MetricsFile, common_metrics
 from scheduler_plugin.rounds import Failures, ended_by_signals, repeat
-from scheduler_plugin.service_client import Ioncast
+from scheduler_plugin.service_client import Ioncast, SlowIoNodes
 from scheduler_plugin.settings import SiteSettings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import SlurmAnswerError
@@ -47,6 +47,9 @@ _LOG = logging.getLogger("ioncast.arbiter")
 # every job that it held is in Slurm's queue.
 _SUBMISSION_S = 0.5
 _BETWEEN_LIMITS_S = 60.0
+# The service compares outcomes once a minute if any came, and at least once a day. An answer counts
+# for an hour, if the service looked for slow I/O nodes in the last two days.
+_BETWEEN_SLOW_S, _TOLD_S, _FOUND_S = 600.0, 3600.0, 2 * 86_400.0
 # A slow service must not delay the release of jobs whose decisions are known. The other decisions
 # are read in the next rounds; usually a thousand can be read in this time.
 _READING_S = 5.0
@@ -68,8 +71,12 @@ class Arbiter:
     is_dry: bool = False
     # Curves by decision id. A decision never changes, so each is read once.
     _curves: dict[str, dict[int, float]] = field(default_factory=dict)
-    # Set only where jobs share I/O nodes.
+    # Set only where jobs get named I/O nodes, and the hooks read a list.
     _hooks: HookSettings | None = None
+    # The slow I/O nodes, and the Unix times of the last answer and of the last question.
+    _slow: SlowIoNodes = field(default_factory=SlowIoNodes)
+    _slow_told_s: float = 0.0
+    _slow_asked_s: float = 0.0
     # Names of programs by decision id; empty if a decision does not tell.
     _programs: dict[str, str] = field(default_factory=dict)
     # Decisions of running jobs that the service does not know, so they are asked for once.
@@ -101,13 +108,13 @@ class Arbiter:
         running: dict[str, int] = {}
         if self.settings.arbitrate.hooks:
             self._failures.attempt("reading hooks.conf", self._read_hooks)
-            if self._hooks is not None:
+            if self._shared_hooks is not None:
                 running = decisions_of_running(jobs)
         settled_s = now_s - CURVE_PATIENCE_S
         settled = {key for key, submitted_s in running.items() if submitted_s < settled_s}
         self._learn([*decisions_of(jobs, now_s), *running], settled)
         hooks, curves = self._hooks, self._curves
-        if hooks is not None:
+        if self._shared_hooks is not None and hooks is not None:
             # With shared I/O nodes there are more licences than I/O nodes.
             most = len(set(hooks.io_nodes))
             curves = {key: _up_to(most, curve) for key, curve in curves.items()}
@@ -124,6 +131,9 @@ class Arbiter:
         released = {change.job.id for change in made if change.is_release}
         self._held = [job for job in held if job.id not in released]
         self._check_releases(changes, released)
+        if hooks is not None:
+            # After the releases, which must not wait for an answer.
+            self._failures.attempt("asking for slow I/O nodes", lambda: self._ask_for_slow(now_s))
         return made
 
     def held(self) -> list[Change]:
@@ -199,24 +209,54 @@ class Arbiter:
         self._hooks = None
         path = self.settings.arbitrate.hooks
         hooks = read_hook_settings(Path(path or ""))
-        if hooks.jobs_per_io_node == 1:
-            return
-        if not (hooks.io_nodes and hooks.placement and hooks.folder):
+        if hooks.io_nodes and hooks.placement and hooks.folder:
+            self._hooks = hooks
+        elif hooks.jobs_per_io_node > 1:
             needed = "IO_NODES, PLACEMENT and JOBS_FOLDER"
             raise InputError(f"{needed} must be set", where=path)
-        self._hooks = hooks
+
+    @property
+    def _shared_hooks(self) -> HookSettings | None:
+        """The hooks' settings, if jobs share I/O nodes."""
+        hooks = self._hooks
+        return None if hooks is None or hooks.jobs_per_io_node == 1 else hooks
+
+    def _ask_for_slow(self, now_s: float) -> None:
+        """Ask for the slow I/O nodes once in ten minutes."""
+        if abs(now_s - self._slow_asked_s) < _BETWEEN_SLOW_S:
+            return
+        self._slow_asked_s = now_s
+        found = self.service.slow_io_nodes(self.settings.system)
+        if found.ratios.keys() != self._slow.ratios.keys():
+            ratios = found.ratios.items()
+            said = [f"{visible(name)} ({ratio:.1f} times)" for name, ratio in ratios]
+            _LOG.info("slow I/O nodes: %s", ", ".join(said) or "none")
+        self._slow, self._slow_told_s = found, now_s
+
+    def _slow_of(self, hooks: HookSettings, now_s: float) -> tuple[str, ...]:
+        """The slow ones of the site's I/O nodes, by an answer that is not old."""
+        is_told = abs(now_s - self._slow_told_s) < _TOLD_S
+        is_new = abs(now_s - self._slow.at_s) < _FOUND_S
+        slow = self._slow.ratios if is_told and is_new else ()
+        return tuple(name for name in dict.fromkeys(hooks.io_nodes) if name in slow)
 
     def _name(
         self, hooks: HookSettings, jobs: Sequence[Job], changes: Sequence[Change], now_s: float
     ) -> None:
-        """Write which I/O nodes the hooks give to waiting jobs."""
+        """Write which I/O nodes the hooks give to waiting jobs, and which are slow."""
+        slow = self._slow_of(hooks, now_s)
+        if hooks.jobs_per_io_node == 1:
+            # All others are as good.
+            if slow:
+                write_list(hooks.placement, {}, int(now_s), slow)
+            return
         path = self.settings.arbitrate.disturbances
         pairs = disturbing_pairs(path) if path else frozenset[frozenset[Program]]()
-        sharing = Sharing(hooks.io_nodes, hooks.jobs_per_io_node, pairs)
+        sharing = Sharing(hooks.io_nodes, hooks.jobs_per_io_node, pairs, frozenset(slow))
         own = names_of_jobs(hooks.folder, [job.id for job in jobs if job.is_running])
         known = self._curves, self._programs, self.settings.licence.name
         names = placed(placing_of(jobs, changes, *known, own, now_s), sharing)
-        write_list(hooks.placement, names, int(now_s))
+        write_list(hooks.placement, names, int(now_s), slow)
 
     def _made(self, changes: Sequence[Change], progress: Callable[[], None]) -> list[Change]:
         """Make changes and log them; return those that Slurm accepted."""

@@ -13,8 +13,9 @@ from math import comb
 MOST_EXACT = 12
 _MOST_GROUPS = 2000
 _LONGEST_S = 1.0
-# More than all costs of pairs that were not measured, which are shares of their sum.
+# Both are more than all costs of pairs that were not measured, which are shares of their sum.
 _DISTURBING = 1000.0
+_SLOW = 10.0
 
 Program = tuple[str, int]
 Names = tuple[str, ...]
@@ -55,11 +56,14 @@ class Sharing:
         Jobs that may have the same I/O node.
     disturbing : frozenset
         Pairs of programs, as sets, of which one was measured to disturb the other.
+    slow : frozenset of str
+        Names of slow I/O nodes, which are used last.
     """
 
     io_nodes: Names
     jobs_each: int
     disturbing: frozenset[frozenset[Program]] = frozenset()
+    slow: frozenset[str] = frozenset()
 
     def cost(self, one: PlacedJob, other: PlacedJob, whole_mib_s: float) -> float:
         """The cost of an I/O node that two jobs share.
@@ -111,10 +115,8 @@ class _Held:
 
     @classmethod
     def of(cls, jobs: Sequence[PlacedJob], sharing: Sharing) -> _Held:
-        on = {
-            name: tuple(job for job in jobs if name in job.names)
-            for name in dict.fromkeys(sharing.io_nodes)
-        }
+        slow_last = sorted(dict.fromkeys(sharing.io_nodes), key=lambda name: name in sharing.slow)
+        on = {name: tuple(job for job in jobs if name in job.names) for name in slow_last}
         whole_mib_s = sum(job.load_mib_s for job in jobs) or 1.0
         return cls(sharing, on, {job.id: job for job in jobs}, whole_mib_s)
 
@@ -125,10 +127,16 @@ class _Held:
         """The number of I/O nodes that can still be given, each as often as jobs may share it."""
         return sum(max(self.sharing.jobs_each - len(jobs), 0) for jobs in self.on.values())
 
-    def costs(self, group: Sequence[PlacedJob]) -> float:
+    def is_slow(self, name: str) -> bool:
+        return name in self.sharing.slow
+
+    def costs(self, group: Sequence[PlacedJob], *, is_slow: bool) -> float:
         """The cost of the jobs on one I/O node."""
         pairs = combinations(group, 2)
-        return sum(self.sharing.cost(one, other, self.whole_mib_s) for one, other in pairs)
+        shared = sum(self.sharing.cost(one, other, self.whole_mib_s) for one, other in pairs)
+        # The jobs with least bandwidth get the slow I/O nodes.
+        slow = sum(_SLOW * (1 + job.load_mib_s / self.whole_mib_s) for job in group if is_slow)
+        return shared + slow
 
     def total(self, names: Mapping[int, Names]) -> float:
         """The cost of all I/O nodes, more than that of the running jobs alone."""
@@ -136,7 +144,11 @@ class _Held:
         for job, chosen in names.items():
             for name in chosen:
                 groups[name].append(self.jobs[job])
-        return sum(self.costs(groups[name]) - self.costs(jobs) for name, jobs in self.on.items())
+        return sum(
+            self.costs(groups[name], is_slow=self.is_slow(name))
+            - self.costs(jobs, is_slow=self.is_slow(name))
+            for name, jobs in self.on.items()
+        )
 
     def greedy(self, waiting: Sequence[PlacedJob]) -> dict[int, Names]:
         """Place one job after the other, large ones first; a job without room gets no names."""
@@ -145,7 +157,8 @@ class _Held:
         for job in sorted(waiting, key=lambda job: -job.load_mib_s):
             free = [name for name in groups if len(groups[name]) < self.sharing.jobs_each]
             added = {
-                name: sum(self.sharing.cost(job, other, self.whole_mib_s) for other in groups[name])
+                name: self.costs([*groups[name], job], is_slow=self.is_slow(name))
+                - self.costs(groups[name], is_slow=self.is_slow(name))
                 for name in free
             }
             chosen = sorted(free, key=lambda name: (added[name], len(groups[name])))
@@ -158,13 +171,13 @@ class _Held:
     def exact(self, waiting: Sequence[PlacedJob]) -> dict[int, Names]:
         """Find the lowest cost with an integer program; empty if that takes more than a second.
 
-        I/O nodes with the same running jobs are alike. So the unknowns are the numbers of these
-        I/O nodes on which a group of waiting jobs meets.
+        I/O nodes with the same running jobs are alike, if all or none are slow. So the unknowns are
+        the numbers of these I/O nodes on which a group of waiting jobs meets.
         """
-        alike: dict[tuple[PlacedJob, ...], list[str]] = {}
+        alike: dict[tuple[tuple[PlacedJob, ...], bool], list[str]] = {}
         for name in self.free():
-            alike.setdefault(self.on[name], []).append(name)
-        rooms = [self.sharing.jobs_each - len(kind) for kind in alike]
+            alike.setdefault((self.on[name], self.is_slow(name)), []).append(name)
+        rooms = [self.sharing.jobs_each - len(running) for running, _ in alike]
         if sum(_count_of_groups(len(waiting), room) for room in rooms) > _MOST_GROUPS:
             return {}
 
@@ -177,7 +190,9 @@ class _Held:
             for kind, room in zip(alike, rooms, strict=True)
             for group in _groups(waiting, room)
         ]
-        costs = np.array([self.costs([*kind, *group]) for kind, group in columns])
+        costs = np.array(
+            [self.costs([*jobs, *group], is_slow=slow) for (jobs, slow), group in columns]
+        )
         rows = [[kind == each for kind, _ in columns] for each in alike]
         rows += [[job in group for _, group in columns] for job in waiting]
         sums = np.array([*map(len, alike.values()), *(job.io_nodes for job in waiting)])

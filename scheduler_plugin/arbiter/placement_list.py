@@ -58,20 +58,25 @@ def disturbing_pairs(path: str) -> frozenset[frozenset[Program]]:
         raise InputError("these are not pairs of programs", where=path, remedy=remedy) from error
 
 
-def write_list(path: str, names: Mapping[int, Names], now_s: int) -> None:
-    """Write the names of waiting jobs, the first ones first.
+def write_list(path: str, names: Mapping[int, Names], now_s: int, slow: Sequence[str] = ()) -> None:
+    """Write the names of waiting jobs, the first ones first, and the slow I/O nodes.
 
     Raises
     ------
     InputError
         If the file cannot be written.
     """
-    write_in_place(Path(path), list_text(names, now_s).encode(), "PLACEMENT")
+    write_in_place(Path(path), list_text(names, now_s, slow).encode(), "PLACEMENT")
 
 
-def list_text(names: Mapping[int, Names], now_s: int) -> str:
-    """The text of the list, at most as long as the hooks read; jobs at the end are left out."""
+def list_text(names: Mapping[int, Names], now_s: int, slow: Sequence[str] = ()) -> str:
+    """The text of the list, at most as long as the hooks read; jobs at the end are left out.
+
+    Jobs that are not in the list get the slow I/O nodes last, too.
+    """
     first, last = f"ioncast-placement {now_s}\n", f"end {now_s}\n"
+    if slow:
+        first += f"last {' '.join(slow)}\n"
     lines = "".join(_lines(names, LONGEST_BYTES - len(first) - len(last)))
     return f"{first}{lines}{last}"
 

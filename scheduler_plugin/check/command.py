@@ -171,6 +171,9 @@ def _slurm_checks(site: Site) -> Iterator[SiteCheck]:
     if site.hook_settings is not None:
         yield SiteCheck("hooks.conf", hooks.settings_rows, site.hook_settings, slurm.user, known)
         yield SiteCheck("", hooks.names_rows, site.hook_settings, slurm)
+        if "watch" in site.parts:
+            watch = site.parts["watch"]
+            yield SiteCheck("", hooks.history_rows, site.hook_settings, watch)
 
 
 def _part_checks(site: Site) -> Iterator[SiteCheck]:

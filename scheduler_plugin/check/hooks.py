@@ -6,10 +6,12 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from ioncast_base.io_node_names import is_name
 from scheduler_plugin.check.asking_sources import Row, can, fail, ok, warn
 from scheduler_plugin.check.controller import Controller
 from scheduler_plugin.check.plugin import Plugin, installed_text
 from scheduler_plugin.hook_settings import INSTALL, HookSettings
+from scheduler_plugin.settings import SiteSettings
 
 SHIPPED = Path(__file__).resolve().parents[1] / "hooks"
 # The settings in slurm.conf, and the hook that each names.
@@ -106,6 +108,24 @@ def names_rows(settings: HookSettings, slurm: Controller) -> Iterator[Row]:
         yield warn("IO_NODES", f"{text}: some I/O nodes are never used", advice)
     else:
         yield ok("IO_NODES", text)
+
+
+def history_rows(settings: HookSettings, watch: SiteSettings) -> Iterator[Row]:
+    """Look whether the watch sends the names of I/O nodes to the service."""
+    subject, folder = "watch: names of I/O nodes", watch.watch.jobs_folder
+    wrong = [name for name in settings.io_nodes if not is_name(name)]
+    if not settings.io_nodes or not settings.folder:
+        return
+    if wrong:
+        text = f"the service takes no name such as {wrong[0]!r}"
+        advice = "use at most 64 letters, digits and ._:- for each name in IO_NODES"
+        yield warn(subject, text, advice)
+    elif folder != settings.folder:
+        text = f"the watch reads {folder or 'no history'}, and the hooks write to {settings.folder}"
+        advice = "set `jobs_folder` in watch.toml to JOBS_FOLDER, so that slow I/O nodes are found"
+        yield warn(subject, text, advice)
+    else:
+        yield ok(subject, f"the watch sends them from {folder}")
 
 
 def _folder_row(subject: str, user: str, settings: HookSettings) -> Row:

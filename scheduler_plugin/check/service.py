@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ioncast_base.errors import InputError
+from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted, in_words
 from scheduler_plugin.addresses import Address
 from scheduler_plugin.check import asking_sources
@@ -94,6 +95,7 @@ def service_rows(
         is_open = _is_open(anybody)
     with _client(settings.address, token_in(settings.token_file)) as ours:
         known = {system["name"]: system for system in ours.systems()}
+        slow = {name: ours.slow_io_nodes(name).ratios for name in sorted(set(systems.values()))}
     keeper, database = str(state.get("keeper")), str(state.get("database"))
     text = f"keeper {keeper}, database {database}"
     if keeper == database == "ok":
@@ -106,6 +108,12 @@ def service_rows(
     for name in sorted(set(systems.values())):
         if known.get(name, {}).get("untried"):
             yield ok("untried", _untried(known[name]))
+    for ratios in filter(None, slow.values()):
+        said = ", ".join(f"{visible(name)} ({ratio:.1f} times)" for name, ratio in ratios.items())
+        advice = (
+            "look at its links, its daemon and its load; the overview of the service tells more"
+        )
+        yield warn("slow I/O nodes", f"jobs are slower on {said}", advice)
 
 
 def _is_open(anybody: Ioncast) -> bool:

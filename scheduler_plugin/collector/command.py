@@ -14,6 +14,7 @@ from scheduler_plugin.collector.darshan_logs import LogFolder
 from scheduler_plugin.collector.dry_run import DryReceiver
 from scheduler_plugin.collector.exporting import Exporter
 from scheduler_plugin.collector.limits_file import LimitsFile
+from scheduler_plugin.collector.name_history import NameHistory
 from scheduler_plugin.collector.plugin_log import PluginLog
 from scheduler_plugin.collector.state import copied_state, opened_state
 from scheduler_plugin.collector.watching import Watch
@@ -80,6 +81,7 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
             period_s=settings.watch.period_s,
             wait_s=darshan.wait_s,
             limits=None if dry_run else _limits_file(settings, slurm),
+            name_history=_name_history(settings),
             exporter=exporter,
             heartbeat=settings.arbitrate.heartbeat,
             is_dry=dry_run,
@@ -99,6 +101,11 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
 def _limits_file(settings: SiteSettings, slurm: Slurm) -> LimitsFile | None:
     path = settings.watch.limits
     return LimitsFile(path, settings.licence.name, slurm) if path else None
+
+
+def _name_history(settings: SiteSettings) -> NameHistory | None:
+    folder = settings.watch.jobs_folder
+    return NameHistory(folder) if folder else None
 
 
 def _exporter(settings: SiteSettings) -> Exporter | None:

@@ -322,6 +322,7 @@ class LogSender:
             # The start tells the runs of a job id apart, because a requeued job keeps its id, and
             # Slurm uses ids again.
             started=in_utc(datetime.fromtimestamp(run.started_s, timezone.utc)),
+            io_node_names=self._state.names_of(run),
         )
 
     def _put_off(self, delivery: Delivery) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -14,13 +14,13 @@ from ioncast_base.errors import InputError
 from scheduler_plugin.locks import locked_file
 
 Kind = Literal["trace", "outcome"]
-_VERSION = 3
+_VERSION = 4
 _PATIENCE_S = 5.0
 _SCHEMA = """
 CREATE TABLE jobs (
     id INTEGER NOT NULL, started_s REAL NOT NULL, ended_s REAL,
     user TEXT NOT NULL, name TEXT NOT NULL, nodes INTEGER, io_nodes INTEGER, decision_id TEXT,
-    closed_s REAL, tasks INTEGER,
+    closed_s REAL, tasks INTEGER, io_node_names TEXT,
     PRIMARY KEY (id, started_s)
 );
 CREATE INDEX jobs_that_are_open ON jobs (id) WHERE closed_s IS NULL;
@@ -135,6 +135,25 @@ class WatchState:
     def ended(self) -> list[JobRun]:
         """Runs that have ended and whose logs may still appear."""
         return self._runs("closed_s IS NULL AND ended_s IS NOT NULL")
+
+    def unnamed(self) -> list[JobRun]:
+        """Open runs with I/O nodes whose names are unknown."""
+        return self._runs("closed_s IS NULL AND io_nodes > 0 AND io_node_names IS NULL")
+
+    def note_names(self, run: JobRun, names: Sequence[str]) -> None:
+        """Store the names of the I/O nodes of a run."""
+        self._database.execute(
+            "UPDATE jobs SET io_node_names = ? WHERE id = ? AND started_s = ?",
+            (",".join(names), run.id, run.started_s),
+        )
+
+    def names_of(self, run: JobRun) -> str | None:
+        """The names of the I/O nodes of a run, with commas between; None if unknown."""
+        [names] = self._database.execute(
+            "SELECT io_node_names FROM jobs WHERE id = ? AND started_s = ?",
+            (run.id, run.started_s),
+        ).fetchone()
+        return None if names is None else str(names)
 
     def count_ended(self, since_s: float, until_s: float) -> int:
         """Number of runs with `since_s` <= end < `until_s`, in Unix times."""

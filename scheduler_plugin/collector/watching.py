@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 
 from ioncast_base.errors import InputError
@@ -11,6 +12,7 @@ from scheduler_plugin.collector.exporting import Exporter
 from scheduler_plugin.collector.job_poller import JobFollower, SlurmJobs
 from scheduler_plugin.collector.limits_file import LimitsFile
 from scheduler_plugin.collector.log_queue import note_logs
+from scheduler_plugin.collector.name_history import NameHistory
 from scheduler_plugin.collector.queue_report import does_arbiter_work, queue_report
 from scheduler_plugin.collector.sending import LogSender, Receiver, counted, summary
 from scheduler_plugin.collector.state import JobRun, WatchState
@@ -26,6 +28,8 @@ _BETWEEN_PRUNINGS_S = 3600.0
 # The name of a time in the state: when runs were removed last.
 _PRUNED = "pruned"
 _BETWEEN_LIMITS_S = 60.0
+# Slurm may tell a later start than that of the hooks, when the compute nodes were powered up.
+_POWERING_UP_S = 3600.0
 _BETWEEN_REPORTS_S = 300.0
 
 
@@ -38,6 +42,8 @@ class Watch:
         Seconds between two rounds, and after a job's end until no more logs of it are expected.
     heartbeat : str
         The file of the arbiter's heartbeat.
+    name_history : NameHistory or None
+        The names of the I/O nodes of jobs; None if the site does not name them.
     is_dry : bool
         Whether the receiver sends nothing; then the log says "would be sent".
     """
@@ -55,6 +61,7 @@ class Watch:
         period_s: float,
         wait_s: float,
         limits: LimitsFile | None = None,
+        name_history: NameHistory | None = None,
         exporter: Exporter | None = None,
         is_dry: bool = False,
         clock: SteadyTime | None = None,
@@ -68,6 +75,7 @@ class Watch:
         self._logs = logs
         self._wait_s = wait_s
         self._limits = limits
+        self._name_history = name_history
         self._exporter = exporter
         self._clock = clock = clock or SteadyTime()
         self._failures, self._reporting = Failures(_LOG), Failures(_LOG)
@@ -105,6 +113,8 @@ class Watch:
         is_known = self._failures.attempt("following jobs", self._follower.follow)
         done = [
             is_known,
+            # Before their logs are sent.
+            self._failures.attempt("reading names of I/O nodes", self._note_names),
             self._failures.attempt("looking for logs", self._look),
         ]
         now_s = self._clock()
@@ -148,6 +158,22 @@ class Watch:
             arbiter_works=does_arbiter_work(self._heartbeat),
         )
         self._service.send_queue(vars(report))
+
+    def _note_names(self) -> None:
+        """Note the names of the I/O nodes of running and ended jobs."""
+        unnamed = self._state.unnamed() if self._name_history is not None else []
+        if self._name_history is None or not unnamed:
+            return
+        self._name_history.refresh()
+        with self._state.transaction():
+            for run in unnamed:
+                before_s, _ = self._state.neighbours(run)
+                since_s = max(run.started_s - _POWERING_UP_S, before_s or 0.0)
+                until_s = math.inf if run.ended_s is None else run.ended_s
+                names = self._name_history.names_of(run.id, since_s, until_s)
+                # Others are those of an earlier job with this id.
+                if 0 < len(names) <= (run.io_nodes or 0):
+                    self._state.note_names(run, names)
 
     def _look(self) -> None:
         """Find the logs of ended jobs; an unreadable folder does not stop the other jobs."""

@@ -2,7 +2,8 @@
 # The input has lines of three kinds, in any order; URI is only there with GekkoFWD:
 #     pool NAME [URI]              an I/O node of the site
 #     taken ./JOB.hosts:NAME [URI] an I/O node that a job has
-#     list TEXT                    a line of the arbiter's list, which may contain anything
+#     list TEXT                    a line of the arbiter's list, which may contain anything. There the line
+#                                  `last NAME...` has slow I/O nodes, which are chosen only if too few others are free
 # The output has a line `NAME [URI]` for each I/O node: `number` of them, or fewer if too few are free.
 # I/O nodes are told apart by their URI, or by their name if they have no URI.
 
@@ -18,6 +19,7 @@ $1 == "pool" && NF > 1 {
         line_of[id] = NF > 2 ? $2 " " $3 : $2
         pool[++in_all] = id
         of_name[$2, ++ids_of[$2]] = id
+        name_of[id] = $2
     }
 }
 
@@ -37,6 +39,8 @@ $1 == "list" {
     if (++in_list == 1)
         written_s = $2 == "ioncast-placement" && $3 ~ /^[0-9]+$/ ? $3 : -1
     is_whole = $2 == "end" && $3 == written_s
+    if ($2 == "last")
+        for (word = 3; word <= NF; word++) slow[$word]
     if ($2 == job)
         for (in_wanted = 0; in_wanted < NF - 2; in_wanted++)
             wanted[in_wanted] = $(in_wanted + 3)
@@ -50,8 +54,14 @@ END {
     is_new = is_whole && written_s - now_s < LONGEST_S && now_s - written_s < LONGEST_S
     for (word = 0; is_new && word < in_wanted; word++)
         for (load = 0; is_load(load); load++) take_name(wanted[word], load)
-    for (load = 0; is_load(load); load++)
-        for (place = 1; place <= in_all; place++) take(pool[place], load)
+    for (part = 0; part <= 1; part++)
+        for (load = 0; is_load(load); load++)
+            for (place = 1; place <= in_all; place++)
+                if (is_last(pool[place]) == part) take(pool[place], load)
+}
+
+function is_last(id) {
+    return is_new && (name_of[id] in slow)
 }
 
 # A hook that is called twice changes nothing.

@@ -133,6 +133,16 @@ names_of() {
         awk 'NF { names = names comma $1; comma = "," } END { print names }' "$JOBS_FOLDER/$1.hosts"
 }
 
+# note_names JOB: append the names of a job's I/O nodes to the history, where the watch finds them after the job's
+# end. The caller has the lock. The line begins on a new line even if a killed hook left a part of one, and
+# `end` shows that it is whole. Two files of 1 MiB hold the last thirty thousand jobs.
+note_names() {
+    size=$(stat -c %s "$JOBS_FOLDER/history" 2>/dev/null)
+    [ "${size:-0}" -lt 1048576 ] || mv -f "$JOBS_FOLDER/history" "$JOBS_FOLDER/history.old"
+    printf '\n%s %s %s end\n' "$1" "$(date +%s)" "$(names_of "$1")" >>"$JOBS_FOLDER/history" ||
+        complain "job $1: cannot write $JOBS_FOLDER/history"
+}
+
 remove_files() {
     [ -n "$JOBS_FOLDER" ] || return 0
     rm -f "$JOBS_FOLDER/$1.count" "$JOBS_FOLDER/$1.map" "$JOBS_FOLDER/$1.hosts"
@@ -214,6 +224,7 @@ give_daemons() {
             remove_files "$1"
             fail "job $1: cannot write to $JOBS_FOLDER"
         fi
+        note_names "$1"
     ) 9>"$JOBS_FOLDER/lock" || exit 1
 }
 

@@ -13,5 +13,6 @@ read_configuration || exit 1
     hosts=$(choose "$1" "$2")
     [ -n "$hosts" ] || fail "job $1: no I/O node of IO_NODES is free (see $JOBS_FOLDER)"
     put "$1.hosts" "$hosts" || fail "job $1: cannot write $JOBS_FOLDER/$1.hosts"
+    note_names "$1"
 ) 9>"$JOBS_FOLDER/lock" || exit 1
 names_of "$1"

@@ -53,8 +53,9 @@ def test_the_samples_say_what_holds_without_them(tmp_path: Path, name: str) -> N
     assert said["slurmrestd"].pop("cluster")
     assert without["slurmrestd"].pop("cluster") is None
     if name == "watch.toml":
-        assert said["watch"].pop("slurmctld_log")
-        assert without["watch"].pop("slurmctld_log") is None
+        for key in ("slurmctld_log", "jobs_folder"):
+            assert said["watch"].pop(key)
+            assert without["watch"].pop(key) is None
     if name == "arbiter.toml":
         for key in ("machine_nodes", "hooks", "disturbances"):
             assert said["arbitrate"].pop(key)

@@ -95,7 +95,8 @@ class Site:
         return (self.jobs / f"{job}.hosts").read_text().splitlines()
 
     def files(self) -> set[str]:
-        return {path.name for path in self.jobs.iterdir()} - {"lock"}
+        """The files of single jobs."""
+        return {path.name for path in self.jobs.iterdir()} - {"lock", "history", "history.old"}
 
 
 def options_of(script: Path) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scheduler_plugin.arbiter.arbiter_loop import Arbiter
-from scheduler_plugin.service_client import Ioncast
+from scheduler_plugin.service_client import Ioncast, ServiceUnreachableError, SlowIoNodes
 from scheduler_plugin.settings import SiteSettings
 from scheduler_plugin.slurm import Slurm, SlurmAnswerError, SlurmUnreachableError
 from scheduler_plugin.slurm.licences import licence_count
@@ -125,6 +125,70 @@ class Decisions:
     def decision(self, decision_id: str) -> dict[str, Any] | None:
         self.asked.append(decision_id)
         return None
+
+    def slow_io_nodes(self, system: str) -> SlowIoNodes:
+        return SlowIoNodes()
+
+
+class Finds(Decisions):
+    """A service that has found slow I/O nodes of the system, or is away."""
+
+    def __init__(self, *slow: str, at_s: float = LATER_S) -> None:
+        super().__init__()
+        self.found = SlowIoNodes(at_s, dict.fromkeys(slow, 4.0))
+        self.is_away = False
+
+    def slow_io_nodes(self, system: str) -> SlowIoNodes:
+        assert system == "testbed"
+        if self.is_away:
+            raise ServiceUnreachableError("away", where="here")
+        return self.found
+
+
+def lists(arbiter: Arbiter, folder: Path, *seconds: float) -> list[list[str]]:
+    """The lines of the list after rounds at some times, without its first and last line."""
+    found = []
+    for second in seconds:
+        (folder / "placement").write_text("")
+        arbiter.round(LATER_S + second)
+        found.append((folder / "placement").read_text().splitlines()[1:-1])
+    return found
+
+
+def test_slow_io_nodes_are_last_in_the_list_as_long_as_the_service_tells_them(
+    arbiter: Arbiter, tmp_path: Path
+) -> None:
+    arbiter.service = service = Finds("io1", "io9", "io3")  # type: ignore[assignment]
+    with_hooks(arbiter, hooks_in(tmp_path, 1))
+    # The service is asked after the releases.
+    assert lists(arbiter, tmp_path, 0, 5) == [[], ["last io1 io3"]]
+    service.is_away = True
+    assert lists(arbiter, tmp_path, 3500, 3700) == [["last io1 io3"], []]
+    service.is_away = False
+    assert lists(arbiter, tmp_path, 7000, 7001) == [[], ["last io1 io3"]]
+    service.found = SlowIoNodes(LATER_S + 7000)
+    assert lists(arbiter, tmp_path, 8000, 8001) == [["last io1 io3"], []]
+
+
+def test_an_old_answer_about_slow_io_nodes_does_not_count(arbiter: Arbiter, tmp_path: Path) -> None:
+    arbiter.service = Finds("io1", at_s=LATER_S - 3 * 86_400)  # type: ignore[assignment]
+    with_hooks(arbiter, hooks_in(tmp_path, 1))
+    assert lists(arbiter, tmp_path, 0, 5) == [[], []]
+
+
+def test_where_jobs_share_io_nodes_the_slow_ones_are_last_too(
+    arbiter: Arbiter, tmp_path: Path
+) -> None:
+    arbiter.service = Finds("io1")  # type: ignore[assignment]
+    with_hooks(arbiter, hooks_in(tmp_path, 2))
+    # A dry round makes no list, and changes nothing, so that the job waits for the next round too.
+    arbiter.is_dry = True
+    arbiter.round(LATER_S)
+    arbiter.is_dry = False
+    [[slow, job]] = lists(arbiter, tmp_path, 5)
+    assert slow == "last io1"
+    number, *names = job.split()
+    assert (number, names) == ("101", ["io2", "io3", "io4", "io1"][: len(names)])
 
 
 @pytest.mark.parametrize(("jobs_per_io_node", "asked"), [(1, ["d1"]), (2, ["d1", "d2"])])

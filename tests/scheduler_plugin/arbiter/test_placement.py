@@ -94,6 +94,22 @@ def test_two_runs_of_a_program_that_disturbs_itself_are_kept_apart() -> None:
     assert placed(jobs, Sharing(("io1", "io2"), 2, measured)) == {3: ("io2",)}
 
 
+def test_slow_io_nodes_are_used_last_and_by_the_jobs_with_least_bandwidth() -> None:
+    slow = Sharing(("io1", "io2", "io3", "io4"), 1, slow=frozenset({"io1", "io3"}))
+    assert placed([job(1, 2, 900.0)], slow) == {1: ("io2", "io4")}
+    assert placed([job(1, 1, 5.0), job(2, 2, 900.0)], slow) == {1: ("io1",), 2: ("io2", "io4")}
+    # Rather share with another job.
+    shared = Sharing(("io1", "io2"), 2, slow=frozenset({"io1"}))
+    jobs = [job(1, 1, 900.0), job(2, 1, 800.0)]
+    assert placed(jobs, shared) == {1: ("io2",), 2: ("io2",)}
+    # But nobody waits.
+    jobs += [job(3, 1, 1.0)]
+    assert placed(jobs, shared) == {1: ("io2",), 2: ("io2",), 3: ("io1",)}
+    many = [job(number, 1, float(number + 1)) for number in range(20)]
+    found = placed(many, Sharing(tuple(f"io{n}" for n in range(10)), 2, slow=frozenset({"io0"})))
+    assert [number for number, names in found.items() if names == ("io0",)] == [0, 1]
+
+
 @st.composite
 def queues(draw: st.DrawFn) -> tuple[list[PlacedJob], Sharing]:
     """Running and waiting jobs that have room together."""
@@ -186,6 +202,9 @@ def test_the_list_is_at_most_as_long_as_the_hooks_read() -> None:
     first, *lines, last = text.splitlines()
     assert first == "ioncast-placement 1764355000"
     assert (lines[0], last) == ("0 io1 io2 io3", "end 1764355000")
+    slow = list_text(names, 1_764_355_000, ["io1", "io2"])
+    assert LONGEST_BYTES - 40 < len(slow) <= LONGEST_BYTES
+    assert slow.splitlines()[1:3] == ["last io1 io2", "0 io1 io2 io3"]
 
 
 def test_names_of_jobs_are_those_that_the_hooks_noted(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.times import in_utc
 from scheduler_plugin.collector.darshan_logs import LogFolder
 from scheduler_plugin.collector.job_runs import io_nodes_of, job_runs
+from scheduler_plugin.collector.name_history import NameHistory
 from scheduler_plugin.collector.state import WatchState, copied_state, opened_state
 from scheduler_plugin.collector.steady_time import SteadyTime
 from scheduler_plugin.collector.watching import Watch
@@ -102,6 +103,11 @@ class Site:
         folder = _ONE_JOB if "-workers-" in source else _LOGS
         return Path(shutil.copy(folder / f"{source}.darshan", day / name))
 
+    def name(self, file: str, text: str) -> None:
+        """Write a file of the hooks' history."""
+        (self.folder / "jobs").mkdir(exist_ok=True)
+        (self.folder / "jobs" / file).write_text(text)
+
     def watch(self, state: WatchState, service: Any, **settings: Any) -> Watch:
         return Watch(
             state,
@@ -111,6 +117,7 @@ class Site:
             system=self.system,
             licence="ionode",
             heartbeat=str(self.folder / "heartbeat"),
+            name_history=NameHistory(str(self.folder / "jobs")),
             clock=SteadyTime(lambda: self.now_s + self.ahead_s, lambda: self.now_s - _START_S),
             **{"period_s": 10.0, "wait_s": 300.0, **settings},
         )
@@ -224,6 +231,39 @@ def test_the_io_nodes_of_a_job_are_what_it_had(
     changed: dict[str, str], io_nodes: int | None
 ) -> None:
     assert io_nodes_of(_job(**changed), "ionode") == io_nodes
+
+
+def test_the_names_of_its_io_nodes_are_sent_with_the_outcome(site: Site) -> None:
+    """Job 42 is the one with names; before it Slurm used the id for another one."""
+    start_s = int(_START_S)
+    text = f"42 {start_s - 7000} io9 end\n42 {start_s + 1} io2,io7 end\n"
+    site.name("history.old", text)
+    site.listed = [_job(**_RUNS)]
+    site.round()
+    # The history holds the last jobs only.
+    site.name("history.old", "")
+    site.listed = [_job(), _job(id=43)]
+    site.log("periodic-ionodes4")
+    site.log("hacc-io-ionodes4", 43)
+    site.round(later_s=10)
+    names = {outcome["job_id"]: outcome["io_node_names"] for outcome in site.outcomes()}
+    assert names == {"42": "io2,io7", "43": None}
+
+
+def test_names_that_cannot_be_read_or_are_too_many_keep_no_outcome_back(site: Site) -> None:
+    site.name("history", f"42 {int(_START_S)} io1,io2,io3,io4,io5 end\n")
+    os.mkfifo(site.folder / "jobs" / "history.old")
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    site.round()
+    [outcome] = site.outcomes()
+    assert outcome["io_node_names"] is None
+    (site.folder / "jobs" / "history.old").unlink()
+    site.listed = [_job(), _job(id=43)]
+    site.log("hacc-io-ionodes4", 43)
+    site.name("history", f"43 {int(_START_S)} io1,io2,io3,io4,io5 end\n")
+    site.round()
+    assert [outcome["io_node_names"] for outcome in site.outcomes()] == [None, None]
 
 
 def test_the_queue_is_reported_every_five_minutes(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scheduler_plugin.arbiter.placement_list import list_text
+from scheduler_plugin.collector.name_history import NameHistory
 from tests.support.examples import examples
 from tests.support.hook_site import HOOKS, Site, site_in, write_program
 
@@ -67,6 +69,19 @@ def test_the_list_that_the_arbiter_writes_is_read() -> None:
     assert chosen(2, placement=placement, taken={1: ["io8"]}, jobs_each=2) == ["io8", "io1"]
 
 
+def test_slow_io_nodes_are_chosen_last() -> None:
+    slow = list_text({}, NOW_S, ["io1", "io2"])
+    assert chosen(2, placement=slow) == ["io3", "io4"]
+    assert chosen(2, placement=slow, taken={1: NAMES[2:8]}) == ["io1", "io2"]
+    shared = {1: NAMES[2:8], 2: ["io3"]}
+    assert chosen(3, placement=slow, taken=shared, jobs_each=2) == ["io4", "io5", "io6"]
+    assert chosen(7, placement=slow, taken=shared, jobs_each=2) == [*NAMES[3:8], "io1", "io2"]
+    # The arbiter's choice for a job comes first.
+    named = list_text({7: ("io2",)}, NOW_S, ["io1", "io2"])
+    assert chosen(2, placement=named) == ["io2", "io3"]
+    assert chosen(1, placement=named.replace("end 17", "end 18")) == ["io1"]
+
+
 def test_only_the_line_for_the_job_counts() -> None:
     placement = written("* io5 io4", "7 io8 io2", "8 io7")
     assert chosen(3, placement=placement) == ["io8", "io2", "io1"]
@@ -75,7 +90,7 @@ def test_only_the_line_for_the_job_counts() -> None:
 @pytest.mark.parametrize(
     "placement",
     [
-        written("7 io5", age_s=30),
+        written("7 io5", "last io1", age_s=30),
         written("7 io5", age_s=-30),
         written("7 io5").rsplit("\n", 1)[0],
         written("7 io5").replace("end 17", "end 18"),
@@ -126,9 +141,9 @@ def test_names_with_the_same_uri_are_one_daemon() -> None:
     st.integers(1, 3),
     st.one_of(
         st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60),
-        st.lists(st.sampled_from([*NAMES, "7", "*", "io1 io1", "other"]), max_size=8).map(
-            lambda lines: written(*lines)
-        ),
+        st.lists(
+            st.sampled_from([*NAMES, "7", "*", "io1 io1", "other", "last io1 io4"]), max_size=8
+        ).map(lambda lines: written(*lines)),
     ),
 )
 def test_whatever_the_list_says_no_io_node_is_given_to_too_many_jobs(
@@ -179,6 +194,46 @@ def test_tasks_and_the_sites_script_are_told_the_names(site: Site) -> None:
     assert site.epilog(7, "ionode:2").returncode == 0
     assert site.calls() == ["start io1,io2", "end io1,io2"]
     assert site.files() == set()
+
+
+def test_the_names_of_ended_jobs_stay_in_the_history(site: Site) -> None:
+    history = NameHistory(str(site.jobs))
+    for job in (7, 8):
+        site.prolog(job, f"ionode:{job - 6}")
+        site.epilog(job, f"ionode:{job - 6}")
+    history.refresh()
+    assert (history.names_of(7, 0, math.inf), history.names_of(8, 0, math.inf)) == (
+        ("io1",),
+        ("io1", "io2"),
+    )
+    # A hook that was killed left a part of a line.
+    with (site.jobs / "history").open("a") as file:
+        file.write("9 17643550")
+    site.prolog(7, "ionode:1", "n1")
+    site.prolog(9, "ionode:2")
+    history.refresh()
+    assert [history.names_of(job, 0, math.inf) for job in (7, 9)] == [("io1",), ("io2", "io3")]
+
+
+def test_the_history_has_at_most_two_files_of_a_mebibyte(site: Site) -> None:
+    line = "\n7 1764355000 io8 end\n"
+    (site.jobs / "history").write_text(line * ((1 << 20) // len(line) + 1))
+    (site.jobs / "history.old").write_text(line)
+    site.prolog(8, "ionode:1")
+    assert "\n8 " in (site.jobs / "history").read_text()
+    assert (site.jobs / "history").stat().st_size < 100
+    assert (site.jobs / "history.old").stat().st_size > 1 << 20
+    history = NameHistory(str(site.jobs))
+    history.refresh()
+    assert [history.names_of(job, 0, math.inf) for job in (7, 8)] == [("io8",), ("io1",)]
+
+
+def test_a_job_gets_its_names_also_where_the_history_cannot_be_written(site: Site) -> None:
+    (site.jobs / "history").mkdir()
+    done = site.prolog(7, "ionode:2")
+    assert done.returncode == 0
+    assert f"job 7: cannot write {site.jobs}/history" in done.stderr
+    assert site.tells_tasks(7) == {"ION_COUNT": "2", "ION_NODES": "io1,io2"}
 
 
 def test_a_site_may_let_jobs_share_io_nodes(site: Site) -> None:
