@@ -13,6 +13,8 @@ from experiments.provenance import PROVENANCE, read_provenance
 from experiments.published import Comparison, PrintedTable, compare, publish
 from experiments.published_tables import tables_of
 from experiments.studies.interference_tables import NAME, interference_tables
+from experiments.studies.placement_tables import NAME as PLACEMENT
+from experiments.studies.placement_tables import placement_tables
 from ioncast_base.text_tables import text_table
 
 _DIFFERENCES_SHOWN = 20
@@ -90,8 +92,11 @@ def check_data_set(folder: Path, *, write: bool) -> Checked:
     InputError
         If a file of the data set cannot be read, or the tables cannot be written.
     """
-    if read_provenance(folder / PROVENANCE).study == NAME:
+    study = read_provenance(folder / PROVENANCE).study
+    if study == NAME:
         tables = interference_tables(folder)
+    elif study == PLACEMENT:
+        tables = placement_tables(folder)
     else:
         data = read(folder)
         tables = tables_of(data, evaluate(data))

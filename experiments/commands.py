@@ -8,6 +8,7 @@ from experiments.check_command import check
 from experiments.scheduling.command import scheduling
 from experiments.studies.commands import resume, study_command
 from experiments.studies.interference_command import interference
+from experiments.studies.placement_command import placement
 from experiments.studies.study import STUDIES
 from ioncast_base.command_options import CommandGroup
 
@@ -30,5 +31,6 @@ for study in STUDIES:
     experiment.add_command(study_command(study))
 experiment.add_command(resume)
 experiment.add_command(interference)
+experiment.add_command(placement)
 experiment.add_command(check)
 experiment.add_command(scheduling)

@@ -89,7 +89,7 @@ class Provenance(TomlTable):
     versions : mapping of str to str
         Versions of the programs that took part.
     logs : tuple of Log
-        The logs; an application is predicted from its first one.
+        The logs; an application is predicted from its first one. Empty if nothing is predicted.
     notes : tuple of str
         Anything else that a reader has to know.
     """
@@ -106,7 +106,7 @@ class Provenance(TomlTable):
     platform: dict[str, Any]
     machine: Machine
     versions: dict[str, str]
-    logs: Annotated[tuple[Log, ...], Field(min_length=1)]
+    logs: tuple[Log, ...]
     notes: tuple[Line, ...] = ()
 
 

@@ -127,6 +127,21 @@ def batches(description: Description) -> Iterator[Batch]:
     yield Batch("tc", switch, _lines(ports))
 
 
+def at_rate(description: Description, node: Node, rate: str) -> Iterator[Batch]:
+    """Make the lines that shape the link of a node otherwise, at both of its ends.
+
+    Parameters
+    ----------
+    rate : str
+        The new rate, as tc writes it.
+    """
+    platform = description.name
+    shaped = f"root tbf rate {rate} burst {description.links.burst} limit {_QUEUE}"
+    own, port = (f"qdisc replace dev {device} {shaped}" for device in ("e0", f"p-{node.name}"))
+    yield Batch("tc", namespace(platform, node.name), _lines([own]))
+    yield Batch("tc", namespace(platform, SWITCH), _lines([port]))
+
+
 def _switch(platform: str, all_nodes: list[Node]) -> str:
     lines = ["link add br0 type bridge", "link set br0 up", "link set lo up"]
     for node in all_nodes:

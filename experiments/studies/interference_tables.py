@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import expm1, log, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
-from scipy.stats import t as student
 
 from experiments.datasets import csv_rows
 from experiments.published import PrintedTable
+from experiments.studies.geometric_means import mean_change
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import read_text
 
@@ -76,10 +75,10 @@ def interference_tables(folder: Path) -> tuple[PrintedTable, ...]:
         If a file of the data set is damaged.
     """
     seconds: dict[Key, dict[int, float]] = defaultdict(dict)
-    for run in _read(folder / RUNS, InterferenceRun):
+    for run in read_rows(folder / RUNS, InterferenceRun):
         seconds[run.application, run.arm][run.repetition] = run.seconds
     answers: dict[Key, list[Verdict]] = defaultdict(list)
-    for verdict in _read(folder / VERDICTS, Verdict):
+    for verdict in read_rows(folder / VERDICTS, Verdict):
         answers[verdict.application, verdict.arm].append(verdict)
     tables = {
         "slowdowns": [_slowdown(key, seconds) for key in seconds],
@@ -106,13 +105,14 @@ def _slowdown(key: Key, seconds: Mapping[Key, Mapping[int, float]]) -> dict[str,
     }
     if len(times) > 1:
         row["cv"] = f"{stdev(times.values()) / fmean(times.values()):.4f}"
-    ratios = [log(times[n] / alone[n]) for n in times if n in alone and arm != ALONE]
+    ratios = [times[n] / alone[n] for n in times if n in alone and arm != ALONE]
     if ratios:
-        row["slowdown"] = f"{expm1(fmean(ratios)):.4f}"
-    if len(ratios) > 1:
-        half = student.ppf(0.975, len(ratios) - 1) * stdev(ratios) / sqrt(len(ratios))
-        row["low"], row["high"] = (f"{expm1(fmean(ratios) + h):.4f}" for h in (-half, half))
-    row["slower_than_alone"] = str(sum(ratio > 0 for ratio in ratios)) if ratios else ""
+        names = "slowdown", "low", "high"
+        row |= {
+            name: "" if value is None else f"{value:.4f}"
+            for name, value in zip(names, mean_change(ratios), strict=True)
+        }
+    row["slower_than_alone"] = str(sum(ratio > 1 for ratio in ratios)) if ratios else ""
     faster = sum(times[n] < together[n] for n in times if n in together)
     row["faster_than_together"] = str(faster) if arm == APART else ""
     return row
@@ -131,8 +131,14 @@ def _answer(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return row
 
 
-def _read(path: Path, kind: type[_T]) -> list[_T]:
-    """Read the rows of a CSV file; an empty cell is None."""
+def read_rows(path: Path, kind: type[_T]) -> list[_T]:
+    """Read the rows of a CSV file; an empty cell is None.
+
+    Raises
+    ------
+    InputError
+        If it has no rows, or a wrong one.
+    """
     rows = [
         {name: cell or None for name, cell in row.items() if name is not None}
         for row in csv_rows(read_text(path), path)
