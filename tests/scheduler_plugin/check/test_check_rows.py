@@ -46,7 +46,11 @@ from scheduler_plugin.check.controller import (
 )
 from scheduler_plugin.check.plugin import SHIPPED, Plugin, ask_plugin
 from scheduler_plugin.hook_settings import HookSettings, read_hook_settings
-from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
+from scheduler_plugin.service_client import (
+    ServiceRefusedError,
+    ServiceUnreachableError,
+    SlowIoNodes,
+)
 from scheduler_plugin.settings import (
     DarshanSettings,
     ServiceSettings,
@@ -469,6 +473,35 @@ def test_names_of_io_nodes_are_as_many_as_licences(
     assert [row.status for row in rows] == statuses
 
 
+@pytest.mark.parametrize(
+    ("names", "folder", "jobs_folder", "statuses"),
+    [
+        ("", "/jobs", None, []),
+        ("io1", "", None, []),
+        ("io1 io2", "/jobs", "/jobs", ["OK"]),
+        ("io1 io2", "/jobs", None, ["WARN"]),
+        ("io1 io2", "/jobs", "/others", ["WARN"]),
+        ("io1 io,2", "/jobs", "/jobs", ["WARN"]),
+    ],
+)
+def test_the_watch_reads_the_names_where_the_hooks_write_them(
+    names: str, folder: str, jobs_folder: str | None, statuses: list[str]
+) -> None:
+    values = HookSettings("ionode", folder, "", tuple(names.split()))
+    table = {"address": "unix:/run/s", "user": "ada", "token_file": "/t"}
+    service_table = {"address": "unix:/run/s", "token_file": "/t"}
+    watch = SiteSettings.model_validate(
+        {
+            "system": "mn4",
+            "slurmrestd": table,
+            "service": service_table,
+            "watch": {"jobs_folder": jobs_folder},
+        }
+    )
+    rows = rows_about(hooks.history_rows, values, watch)
+    assert [row.status for row in rows] == statuses
+
+
 def test_hooks_conf_is_read_by_a_shell(tmp_path: Path) -> None:
     path = tmp_path / "hooks.conf"
     path.write_text(f"# LICENCE=no\nJOBS_FOLDER={tmp_path}/jobs\nSITE_SCRIPT=\n")
@@ -675,6 +708,7 @@ ANSWERS: dict[str, Any] = {
     "release": "0.1.0",
     "measured_systems": ServiceRefusedError(401, "no token", where="s"),
     "systems": [{"name": "mn4", "imports": 1, "untried": 0}],
+    "slow_io_nodes": SlowIoNodes(),
 }
 
 
@@ -682,7 +716,7 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, **answers: Any) -> None:
     """Let the service answer so, by the method of its client; raise those that are errors."""
 
     def method(answer: Any) -> Any:
-        def answered(_client: Any) -> Any:
+        def answered(_client: Any, *_asked: str) -> Any:
             if isinstance(answer, Exception):
                 raise answer
             return answer
@@ -739,6 +773,14 @@ def test_the_service(
 ) -> None:
     rows = statuses(service_rows(monkeypatch, systems, private, **answers))
     assert {subject: status for subject, status in rows.items() if status != "OK"} == bad
+
+
+def test_slow_io_nodes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = SlowIoNodes(1.0, {"io3": 4.04, "io\x1b[31m5": 1.6})
+    rows = service_rows(monkeypatch, {"watch": "mn4", "plugin": "mn4"}, [], slow_io_nodes=found)
+    [row] = [row for row in rows if row.subject == "slow I/O nodes"]
+    assert row.status == "WARN"
+    assert row.found == r"jobs are slower on io3 (4.0 times), io\x1b[31m5 (1.6 times)"
 
 
 def test_applications_that_may_do_better_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
