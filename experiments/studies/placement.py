@@ -1,4 +1,4 @@
-"""Which I/O nodes jobs get: a slow one among them, and who shares one with whom.
+"""The I/O nodes of jobs: a slow one among them, and jobs that share I/O nodes.
 
 In a series, each job uses two of eight I/O nodes at random; the link of one of them has a quarter
 of its rate. In a queue, eight jobs share four I/O nodes, two jobs each: placed as the arbiter

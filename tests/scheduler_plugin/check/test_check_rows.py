@@ -780,7 +780,7 @@ def test_slow_io_nodes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = service_rows(monkeypatch, {"watch": "mn4", "plugin": "mn4"}, [], slow_io_nodes=found)
     [row] = [row for row in rows if row.subject == "slow I/O nodes"]
     assert row.status == "WARN"
-    assert row.found == r"jobs are slower on io3 (4.0 times), io\x1b[31m5 (1.6 times)"
+    assert row.found == r"jobs are slower on io3 (4.0 times), 'io\x1b[31m5' (1.6 times)"
 
 
 def test_applications_that_may_do_better_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
