@@ -207,8 +207,13 @@ def _together(
 ) -> list[Run]:
     """Run applications, which begin their I/O together."""
     start = threading.Barrier(len(places))
+
+    def run(place: tuple[Application, tuple[str, ...], tuple[str, ...]]) -> Run:
+        application, on, through = place
+        return run_on(emulated, application, on, through, start)[0]
+
     with ThreadPoolExecutor(len(places)) as threads:
-        return list(threads.map(lambda place: run_on(emulated, *place, start=start)[0], places))
+        return list(threads.map(run, places))
 
 
 def run_on(

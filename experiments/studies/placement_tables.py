@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -130,7 +130,7 @@ def _gain(queue: Sequence[QueueJob]) -> dict[str, str]:
     return row
 
 
-def _ratios(rounds: Iterator[dict[str, list[QueueJob]]]) -> Iterator[float]:
+def _ratios(rounds: Iterable[dict[str, list[QueueJob]]]) -> Iterator[float]:
     for arms in rounds:
         if arms[PLACED] and arms[RANDOM]:
             yield _throughput(arms[PLACED]) / _throughput(arms[RANDOM])
