@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from benchdb.measurements.curves import Curve
 from predictor.model.gaussian import Hyperparameters, Posterior
-from predictor.model.priors import learned, weak
+from predictor.model.priors import BEFORE_CHANGE, learned, weak
 from predictor.planning.knowledge import (
     CellPlaces,
     PriorOfFeatures,
@@ -42,6 +42,8 @@ Order = Callable[["Campaign"], int]
 
 CHECKS = (100, 200, 450, 900)
 SEEDS = 20
+# After a change of the system, learning from thousands of earlier runs takes minutes.
+CHECKS_OF_CHANGE, SEEDS_OF_CHANGE = (10, 25, 50, 100), 5
 WORKERS = 2
 # How often the planned campaign of before was ranked, and its repetitions.
 STAGE, REPETITIONS = 100, 5
@@ -154,6 +156,13 @@ def main() -> None:
                         print(line(name, rows[name], arguments.runs), flush=True)
                     if system == "MareNostrum 4":
                         found += claims(rows, arguments.runs, world, parameters)
+            if system == "MareNostrum 4":
+                print(f"\n{system}, after a change of the system, learned hyperparameters")
+                for name, with_earlier in (("from nothing", False), ("with earlier", True)):
+                    task = partial(changed, truths(system, curves)["simulated"], with_earlier)
+                    seeds = range(min(arguments.seeds, SEEDS_OF_CHANGE))
+                    scores = np.array(list(pool.map(task, seeds)))
+                    print(line(name, scores, CHECKS_OF_CHANGE), flush=True)
     print("", *found, sep="\n")
 
 
@@ -204,6 +213,60 @@ def judged(truth: Truth, order: str, parameters: str, checks: tuple[int, ...], s
             expected = expected_regret(campaign.belief, campaign.hours)
             scores.append((*score(truth, campaign.belief.mean), expected))
     return np.array(scores)
+
+
+def changed(truth: Truth, with_earlier: bool, seed: int) -> Array:
+    """Simulate an adaptive campaign after a change; scores as of `judged`.
+
+    All bandwidths halve, but direct access loses only a fifth; each cell changes by a standard
+    deviation of 0.15 in addition. Everything was measured before the change.
+    """
+    random = np.random.default_rng(seed)
+    of_number = np.full(truth.numbers, np.log(0.5))
+    of_number[0] = np.log(0.8)
+    change = np.tile(of_number, truth.patterns) + random.normal(0, 0.15, len(truth.means))
+    now = replace(truth, means=truth.means + change)
+    campaign = Campaign(now, state_after_change(now, [], [], with_earlier), random, [], [])
+    logarithms: list[float] = []
+    scores = []
+    for number in range(1, max(CHECKS_OF_CHANGE) + 1):
+        cell = in_turn(campaign)
+        logarithms.append(random.choice(truth.runs[cell]) + change[cell])
+        campaign.cells.append(cell)
+        if is_time_to_learn(number):
+            belief = state_after_change(now, campaign.cells, logarithms, with_earlier)
+        else:
+            belief = after_run(campaign.belief, cell, logarithms[-1])
+        campaign.belief = belief
+        if number in CHECKS_OF_CHANGE:
+            expected = expected_regret(belief, campaign.hours)
+            scores.append((*score(now, belief.mean), expected))
+    return np.array(scores)
+
+
+def state_after_change(
+    truth: Truth, cells: Sequence[int], logarithms: Sequence[float], with_earlier: bool
+) -> Posterior:
+    before = truth.places
+    places = replace(
+        before,
+        runs=before.cells[np.asarray(cells, dtype=int)],
+        logarithms=np.asarray(logarithms, dtype=float),
+    )
+    if with_earlier:
+        parts = (before.cells, places.runs, before.runs)
+        flags = (0.0, 0.0, 1.0)
+        of_cells, now, earlier = (
+            np.column_stack([part, np.full(len(part), flag)])
+            for part, flag in zip(parts, flags, strict=True)
+        )
+        places = CellPlaces(
+            names=(*before.names, BEFORE_CHANGE),
+            cells=of_cells,
+            runs=np.concatenate([now, earlier]),
+            logarithms=np.concatenate([places.logarithms, before.logarithms]),
+        )
+    return believed(places, learn(places, truth.prior))
 
 
 def state(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -29,6 +30,11 @@ _WEAK = {
 _OF_FEATURES = {"bytes per process": {"trend": (-7.0, 0.6), "lengths": (1.5, 0.9)}}
 # Where large requests are another regime, the rest of their effect is a steeper trend.
 _BESIDE_A_JUMP = {"request size": {"trend": (-2.0, 1.2)}}
+# A feature of runs from before a change of the system. The level of all bandwidths changes by a
+# logarithm with this standard deviation, and what else differs between cells stays the same with
+# about this correlation: the Matérn covariance of 0.3 length scales is 0.9.
+BEFORE_CHANGE = "before the change"
+_CHANGE_OF_LEVEL, _LENGTHS_OF_CHANGE = 0.5, 0.3
 # The standard deviation of learned values: systems differ by about as much as features do.
 _LEARNED_WIDTH = 1.2
 # Starts and ends of the optimiser are between these bounds.
@@ -128,10 +134,20 @@ def _weak(standard: Hyperparameters, names: Sequence[str]) -> dict[str, Array]:
     }
     prior = {name: np.tile(_WEAK[name], (*shape, 1)) for name, shape in shapes.items()}
     of_features = _OF_FEATURES | (_BESIDE_A_JUMP if LARGE_REQUESTS in names else {})
+    if BEFORE_CHANGE in names:
+        of_features = of_features | {BEFORE_CHANGE: _of_change(standard, names)}
     for place, name in enumerate(names):
         for kind, own in of_features.get(name, {}).items():
             prior[kind][..., place, :] = own
     return prior
+
+
+def _of_change(standard: Hyperparameters, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Make the priors of the feature of earlier runs, in standardised units."""
+    scale = float(standard.scale[list(names).index(BEFORE_CHANGE)]) or 1.0
+    level = 2 * math.log(_CHANGE_OF_LEVEL * scale / standard.spread)
+    length = -math.log(_LENGTHS_OF_CHANGE * scale)
+    return {"trend": (level, 1.2), "lengths": (length, 0.5)}
 
 
 def _vector(prior: Mapping[str, Array]) -> Prior:

@@ -213,8 +213,15 @@ class _Knowledge:
         """Read all measurements of the system: their number, and what they tell."""
         platform = self._folder.platform
         with transaction(self._database) as connection:
-            measured = curves(connection, platform.system)
-        own = [curve for curve in measured if curve.engine == self._folder.engine]
-        self._numbers |= {n for curve in own for n in curve.bandwidths_mib_s}
-        places = places_of(self._configs, platform.io_nodes, own)
-        return len(places.logarithms), believed(places, learn(places))
+            now, earlier = (
+                [
+                    curve
+                    for curve in curves(connection, platform.system, before_change=before_change)
+                    if curve.engine == self._folder.engine
+                ]
+                for before_change in (False, True)
+            )
+        self._numbers |= {n for curve in now for n in curve.bandwidths_mib_s}
+        places = places_of(self._configs, platform.io_nodes, now, earlier)
+        runs = sum(len(values) for curve in now for values in curve.bandwidths_mib_s.values())
+        return runs, believed(places, learn(places))

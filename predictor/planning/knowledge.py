@@ -26,7 +26,7 @@ from predictor.model.features import (
 from predictor.model.fitting import differing_features, usual_sizes
 from predictor.model.gaussian import Hyperparameters, Posterior, condition, covariance, noise_at
 from predictor.model.learning import CurveProcess, standardising, unpacked
-from predictor.model.priors import Prior, learned
+from predictor.model.priors import BEFORE_CHANGE, Prior, learned
 from predictor.model.system_model import measurements
 from predictor.planning.needs import GUESSED_MIB_S
 
@@ -66,21 +66,41 @@ class CellPlaces:
 
 
 def places_of(
-    configs: Sequence[IorConfig], io_nodes: Sequence[int], curves: Sequence[Curve]
+    configs: Sequence[IorConfig],
+    io_nodes: Sequence[int],
+    curves: Sequence[Curve],
+    earlier: Sequence[Curve] = (),
 ) -> CellPlaces:
-    """Find the features of the cells of some configurations, and of one engine's measurements."""
+    """Find the features of the cells of some configurations, and of one engine's measurements.
+
+    Parameters
+    ----------
+    earlier : sequence of Curve, optional
+        Measurements from before a change of the system. They tell about the system of today but for
+        an offset, and as far as their shapes are still the same; both are learned.
+    """
     of_configs = np.reshape([pattern(config) for config in configs], (-1, len(SIZES) + len(FLAGS)))
     patterns = np.repeat(of_configs, len(io_nodes), axis=0)
     numbers, logarithms = np.tile(io_nodes, len(configs)), np.empty(0)
-    if curves:
-        rows, measured, logarithms = measurements(curves)
-        patterns, numbers = np.concatenate([patterns, rows]), np.concatenate([numbers, measured])
+    is_earlier = np.zeros(len(patterns))
+    for before_change, those in enumerate((curves, earlier)):
+        if those:
+            rows, measured, values = measurements(those)
+            patterns, numbers = (
+                np.concatenate([patterns, rows]),
+                np.concatenate([numbers, measured]),
+            )
+            logarithms = np.concatenate([logarithms, values])
+            is_earlier = np.concatenate([is_earlier, np.full(len(rows), before_change)])
     usual = usual_sizes(patterns)
     known = np.where(np.isnan(patterns), [*usual, *(0.0 for _ in FLAGS)], patterns)
     everything = with_io_nodes(known, numbers)
     differing = differing_features(everything)
     names = tuple(name for name, differs in zip(FEATURES, differing, strict=True) if differs)
-    cells, runs = np.split(everything[:, differing], [len(configs) * len(io_nodes)])
+    features = everything[:, differing]
+    if earlier:
+        names, features = (*names, BEFORE_CHANGE), np.column_stack([features, is_earlier])
+    cells, runs = np.split(features, [len(configs) * len(io_nodes)])
     return CellPlaces(names, cells, runs, logarithms)
 
 
@@ -103,14 +123,20 @@ def learn(places: CellPlaces, prior: PriorOfFeatures = learned) -> Hyperparamete
     if len(runs) < FEWEST_RUNS:
         return unpacked(standard, of_features(standard).centre)
     process = CurveProcess(_COMPONENTS, standard=standard, prior=of_features)
-    some = _runs_of_some_cells(places.runs)
+    some = _runs_of_some_cells(places)
     return process.fit(places.runs[some], runs[some]).parameters_
 
 
-def _runs_of_some_cells(runs: Array) -> NDArray[np.bool_]:
-    """Choose cells at random if there are many: the time to learn grows with the cube of them."""
-    _, cell = np.unique(runs, axis=0, return_inverse=True)
-    order = np.random.default_rng(_SEED).permutation(int(cell.max()) + 1)
+def _runs_of_some_cells(places: CellPlaces) -> NDArray[np.bool_]:
+    """Choose cells at random if there are many: the time to learn grows with the cube of them.
+
+    Cells from after a change of the system come first, because there are few of them.
+    """
+    cells, cell = np.unique(places.runs, axis=0, return_inverse=True)
+    order = np.random.default_rng(_SEED).permutation(len(cells))
+    if BEFORE_CHANGE in places.names:
+        is_earlier = cells[order, places.names.index(BEFORE_CHANGE)]
+        order = order[np.argsort(is_earlier, kind="stable")]
     chosen: NDArray[np.bool_] = np.isin(cell.reshape(-1), order[:_MOST_CELLS])
     return chosen
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -87,8 +87,12 @@ def needs_of(
     io_nodes: Collection[int],
     repetitions: int,
     start_s: float,
+    earlier: Sequence[Curve] = (),
 ) -> list[Need]:
-    """Order configurations by how much measuring them helps, the most helpful first."""
+    """Order configurations by how much measuring them helps, the most helpful first.
+
+    `earlier` are curves from before a change of the system.
+    """
     found = {config: knowledge.match(config) for config in wanted}
     speeds = [
         statistics.fmean(values)
@@ -118,7 +122,7 @@ def needs_of(
     from predictor.planning.knowledge import believed, hours_of, learn, places_of  # noqa: PLC0415
     from predictor.planning.next_run import order_of_curves  # noqa: PLC0415
 
-    places = places_of([need.config for need in needs], list(io_nodes), knowledge.curves)
+    places = places_of([need.config for need in needs], list(io_nodes), knowledge.curves, earlier)
     belief = believed(places, learn(places))
     moved = {config: use.bytes for config, use in wanted.items() if use is not None}
     hours = hours_of(list(wanted), moved, belief)

@@ -12,6 +12,7 @@ import click
 from benchdb.campaigns.commands import engine_option, platform_option, show_left_out
 from benchdb.campaigns.platform_file import Platform, read_platform
 from benchdb.campaigns.prerequisites import find_engine
+from benchdb.measurements.curves import curves
 from ioncast_base.command_options import WholeNumber, database_option, table_format_option, warn
 from ioncast_base.errors import InputError, as_option
 from ioncast_base.times import parse_duration
@@ -137,13 +138,24 @@ def plan_on(
 ) -> Plan:
     """Choose the benchmarks to run with the measurements of a database; print its warnings."""
     possible = possible_on(platform, engine, wanted)
+    database = command_line(location)
     knowledge, _, warnings = read_knowledge(
-        command_line(location), platform.system, possible, engine, may_be_empty=True
+        database, platform.system, possible, engine, may_be_empty=True
     )
+    with database.transaction() as connection:
+        before = curves(connection, platform.system, before_change=True)
+    earlier = [curve for curve in before if curve.engine == engine]
     for warning in warnings:
         warn(warning)
     return make_plan(
-        platform, campaign, engine, wanted, knowledge, budget_s=budget_s, only_open=only_open
+        platform,
+        campaign,
+        engine,
+        wanted,
+        knowledge,
+        earlier,
+        budget_s=budget_s,
+        only_open=only_open,
     )
 
 

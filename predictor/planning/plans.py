@@ -11,6 +11,7 @@ import humanize
 
 from benchdb.campaigns.folder import obstacles
 from benchdb.campaigns.platform_file import Platform
+from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
 from ioncast_base.text_tables import text_table
@@ -107,17 +108,19 @@ def make_plan(
     engine: str,
     wanted: Mapping[IorConfig, ApplicationUse | None],
     knowledge: SystemModel,
+    earlier: Sequence[Curve] = (),
     *,
     budget_s: float | None,
     only_open: bool,
 ) -> Plan:
-    """Choose the benchmarks to run."""
+    """Choose the benchmarks to run; `earlier` are curves from before a change of the system."""
     needs = needs_of(
         possible_on(platform, engine, wanted),
         knowledge,
         io_nodes=platform.io_nodes,
         repetitions=campaign.repetitions,
         start_s=start_seconds(platform),
+        earlier=earlier,
     )
     to_run = [need for need in needs if need.is_open or not only_open]
     chosen = to_run if budget_s is None else within(to_run, budget_s)
