@@ -47,7 +47,7 @@ def check(folders: tuple[Path, ...], write: bool, output_format: str) -> None:
     The output has the errors of the predictions, and the share of bandwidth that the predicted
     best number of I/O nodes and the decision lose.
     """
-    # Fitting models needs scikit-learn, which takes longer to import than other commands run.
+    # Fitting models needs SciPy, which takes longer to import than other commands run.
     from experiments.checking import check_data_set  # noqa: PLC0415
 
     checked = []

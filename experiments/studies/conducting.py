@@ -121,7 +121,7 @@ def _measure(
 
 def _publish(study: Study, data: DataSet) -> Evaluation:
     """Write the tables and the report beside the measurements."""
-    # These import scikit-learn, which takes longer than rejecting wrong settings.
+    # These import SciPy, which takes longer than rejecting wrong settings.
     from experiments.evaluation import evaluate  # noqa: PLC0415
     from experiments.published import publish  # noqa: PLC0415
     from experiments.published_tables import tables_of  # noqa: PLC0415

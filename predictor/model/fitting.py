@@ -20,7 +20,7 @@ from predictor.model.features import (
     with_io_nodes,
 )
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
-from predictor.model.learning import CurveProcess
+from predictor.model.likelihood import most_likely
 from predictor.model.priors import Prior, learned, weak
 from predictor.model.regimes import large_requests
 from predictor.model.system_model import SMALLEST_GAP, HeldBackErrors, Model, measurements, widened
@@ -323,7 +323,7 @@ def _with_usual(found: Sequence[float], usual: float) -> float:
 def _held(
     prior: Callable[[Hyperparameters], Prior], places: Array, everything: Array, logarithms: Array
 ) -> _Held:
-    process = CurveProcess(prior=prior).fit(places, logarithms).conditioned_
+    process = condition(most_likely(places, logarithms, prior=prior), places, logarithms)
     standardised = process.parameters.standardise(places)
     _, first, of_run = np.unique(standardised, axis=0, return_index=True, return_inverse=True)
     return _Held(process, everything[first], of_run.reshape(-1), logarithms)

@@ -1,6 +1,6 @@
 """Predict with a Gaussian process whose hyperparameters are given.
 
-`learning` fits the hyperparameters. It needs scipy and scikit-learn; predicting needs numpy alone,
+`likelihood` fits the hyperparameters. It needs SciPy; predicting needs NumPy alone,
 so that a command starts in half a second.
 """
 
@@ -51,7 +51,7 @@ def _libraries() -> ThreadpoolController:
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """The values that a `CurveProcess` fits.
+    """The values that `likelihood` fits.
 
     Attributes
     ----------

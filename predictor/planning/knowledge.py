@@ -25,7 +25,7 @@ from predictor.model.features import (
 )
 from predictor.model.fitting import differing_features, usual_sizes
 from predictor.model.gaussian import Hyperparameters, Posterior, condition, covariance, noise_at
-from predictor.model.learning import CurveProcess, standardising, unpacked
+from predictor.model.likelihood import most_likely, standardising, unpacked
 from predictor.model.priors import BEFORE_CHANGE, Prior, learned
 from predictor.model.system_model import measurements
 from predictor.planning.needs import GUESSED_MIB_S
@@ -122,9 +122,10 @@ def learn(places: CellPlaces, prior: PriorOfFeatures = learned) -> Hyperparamete
     of_features = partial(prior, names=places.names)
     if len(runs) < FEWEST_RUNS:
         return unpacked(standard, of_features(standard).centre)
-    process = CurveProcess(_COMPONENTS, standard=standard, prior=of_features)
     some = _runs_of_some_cells(places)
-    return process.fit(places.runs[some], runs[some]).parameters_
+    return most_likely(
+        places.runs[some], runs[some], _COMPONENTS, standard=standard, prior=of_features
+    )
 
 
 def _runs_of_some_cells(places: CellPlaces) -> NDArray[np.bool_]:

@@ -118,7 +118,7 @@ def needs_of(
     ]
     if not needs:
         return []
-    # Learning needs SciPy and scikit-learn; other commands use this module without them.
+    # Learning needs SciPy; other commands use this module without it.
     from predictor.planning.knowledge import believed, hours_of, learn, places_of  # noqa: PLC0415
     from predictor.planning.next_run import order_of_curves  # noqa: PLC0415
 

@@ -233,7 +233,7 @@ def _run(folder: CampaignFolder, database: Engine) -> None:
 
 
 def _run_adaptive(folder: CampaignFolder, goal: AdaptiveGoal, database: Engine) -> None:
-    # Learning needs SciPy and scikit-learn, which take a second to import.
+    # Learning needs SciPy, which takes half a second to import.
     from predictor.planning.adaptive import EndedRun, run_adaptive  # noqa: PLC0415
 
     def report(ended: EndedRun) -> None:

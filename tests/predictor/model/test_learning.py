@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from predictor.model.gaussian import Hyperparameters, cells_of
-from predictor.model.learning import CurveProcess, Likelihood
+from predictor.model.learning import CurveProcess
+from predictor.model.likelihood import Likelihood
 from predictor.model.priors import weak
 
 # The checks test the interface, so a short fit is enough.

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from predictor.model.gaussian import Hyperparameters, cells_of
-from predictor.model.learning import CurveProcess, Likelihood
+from predictor.model.learning import CurveProcess
+from predictor.model.likelihood import Likelihood
 from predictor.model.priors import in_units, learned, weak
 
 COMPONENTS = 3
