@@ -1,8 +1,9 @@
 """The keeper: one process beside the workers that does all slow work.
 
-    python -m ioncast.service.background.process PARENT
+    python -m ioncast.service.background.process PARENT [LOCK]
 
-It reads its settings as JSON from standard input and ends with its parent. Each second it moves
+It reads its settings as JSON from standard input and ends with its parent. LOCK is the descriptor
+of the locked file; without it the keeper locks the file. Each second it moves
 decisions into the database and prepares answers for changes in the database. While the database
 is locked, missing or read-only, the keeper waits.
 """
@@ -10,7 +11,6 @@ is locked, missing or read-only, the keeper waits.
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import logging
 import os
 import signal
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import IO, Protocol
 
 from benchdb.store.database import existing_database
 from ioncast.service.background.answer_step import AnswerStep
@@ -35,7 +35,7 @@ from ioncast.service.background.summary_step import SummaryStep
 from ioncast.service.background.wanted_sizes import WantedSizes
 from ioncast.service.decide.spool import spool_folder
 from ioncast.service.folders.folder_steps import StateFolderStep, UploadStep
-from ioncast.service.running.background import lock_file
+from ioncast.service.running.background import lock_file, take_lock
 from ioncast.service.running.demo_step import ImportStep
 from ioncast.service.running.service_log import begin_log
 from ioncast.service.settings import Settings
@@ -158,15 +158,12 @@ class StepFailures:
             _LOG.info("no longer true: %s", failure)
 
 
-def keep(settings: Settings) -> None:
-    """Work until a signal asks to end; return at once if another keeper works."""
+def keep(settings: Settings, lock: IO[bytes] | None) -> None:
+    """Work until a signal asks to end; return at once if another keeper has the lock."""
+    if lock is None:
+        return
     path = lock_file(settings.state)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
+    with lock:
         keeper = Keeper(settings)
         _end_on_signals(keeper)
         # Somebody who deletes the lock file lets another keeper begin.
@@ -208,7 +205,9 @@ def main() -> None:
     if os.getppid() != int(sys.argv[1]):
         sys.exit(1)
     begin_log()
-    keep(Settings.model_validate_json(sys.stdin.buffer.read()))
+    settings = Settings.model_validate_json(sys.stdin.buffer.read())
+    inherited = sys.argv[2:]
+    keep(settings, os.fdopen(int(inherited[0]), "r+b") if inherited else take_lock(settings.state))
 
 
 if __name__ == "__main__":

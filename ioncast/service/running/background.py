@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from ioncast.service.running.stopped_processes import StoppedChildren
 
@@ -29,6 +29,21 @@ _FEWEST_PERIODS_BETWEEN_STARTS = 6
 def lock_file(state: str | Path) -> Path:
     """Return the path of the file that a keeper holds a lock on while it lives."""
     return Path(state) / "keeper.lock"
+
+
+def take_lock(state: str | Path) -> IO[bytes] | None:
+    """Open the lock file and lock it until all its descriptors are closed; None if it is locked."""
+    path = lock_file(state)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return lock
 
 
 def start(service: Service) -> Callable[[], None]:
@@ -62,8 +77,11 @@ def _run(service: Service, stop: threading.Event) -> None:
             periods += 1
             if keeper is None and periods > _FEWEST_PERIODS_BETWEEN_STARTS:
                 periods = 0
-                if not _is_kept(service.settings.state):
-                    keeper = _start_keeper(service)
+                # The keeper inherits the lock. If it locked the file itself, each worker would
+                # start one meanwhile.
+                if (lock := take_lock(service.settings.state)) is not None:
+                    with lock:
+                        keeper = _start_keeper(service, lock.fileno())
         except Exception:
             # Go on: the worker answers from its copy, and the next attempt may succeed.
             _LOG.exception("a worker's background work failed")
@@ -75,25 +93,13 @@ def _run(service: Service, stop: threading.Event) -> None:
             keeper.wait(_PERIOD_S * 4)
 
 
-def _is_kept(state: str) -> bool:
-    """Tell whether a keeper holds its lock."""
-    path = lock_file(state)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _start_keeper(service: Service) -> subprocess.Popen[bytes]:
-    """Start a keeper; of several that start at the same time, all but one end by themselves."""
+def _start_keeper(service: Service, lock: int) -> subprocess.Popen[bytes]:
+    """Start a keeper with the descriptor of its locked file."""
+    program = [sys.executable, "-m", "ioncast.service.background.process"]
     keeper = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "ioncast.service.background.process", str(os.getpid())],
+        [*program, str(os.getpid()), str(lock)],
         stdin=subprocess.PIPE,
+        pass_fds=[lock],
         # A demonstration has its own folder for temporary files.
         env={**os.environ, "TMPDIR": tempfile.tempdir} if tempfile.tempdir else None,
         # Ctrl-C must reach only the service, which then ends its keeper.

@@ -33,9 +33,11 @@ from ioncast.service.background import (
 from ioncast.service.background import process as keeper
 from ioncast.service.background.preparing import Prepared, Preparing
 from ioncast.service.background.process import Keeper
+from ioncast.service.context import Service
 from ioncast.service.decide.answers import NO_TRIAL, answer
 from ioncast.service.decide.prepared import KeeperHeartbeat, Reader, prepared_file
 from ioncast.service.decide.spool import SpoolWriter, spool_files, spool_folder
+from ioncast.service.running import background
 from ioncast.service.running.background import lock_file
 from ioncast.service.settings import Settings, SystemSettings
 from ioncast.service.store.credentials import digest
@@ -56,7 +58,7 @@ from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
 from tests.support.command import killed_at_the_end
-from tests.support.serving import PATIENCE_S
+from tests.support.serving import PATIENCE_S, children_of, command_of
 
 pytestmark = pytest.mark.slow
 
@@ -1405,6 +1407,23 @@ def test_one_keeper_is_at_work_and_ends_when_it_is_told_to(sqlite_site: Site) ->
         assert first.wait(PATIENCE_S) == 0
         assert first.stderr is not None
         assert first.stderr.read() == b""
+
+
+def test_no_worker_starts_a_second_keeper_while_the_first_one_starts(service: Service) -> None:
+    end = background.start(service)
+    try:
+        wait_for(lambda: any(map(is_keeper, children_of(os.getpid()))))
+        # The keeper has not even imported its modules.
+        assert background.take_lock(service.settings.state) is None
+        wait_for(lambda: service.prepared.refresh() and service.prepared.heartbeat is not None)
+    finally:
+        end()
+    with lock_file(service.settings.state).open("ab") as lock:
+        wait_for(lambda: is_free(lock.fileno()))
+
+
+def is_keeper(pid: int) -> bool:
+    return KEEPER[-1] in command_of(pid)
 
 
 PARENT = """
