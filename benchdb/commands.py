@@ -19,6 +19,7 @@ from benchdb.measurements.measurement_formats import (
     list_to_json,
     list_to_text,
 )
+from benchdb.rates_command import rates_command
 from benchdb.store.system_changes import SystemChange, changes
 from benchdb.store.systems import require_system, system_names
 from ioncast_base.command_options import (
@@ -108,4 +109,5 @@ def _changes(connection: Connection, names: Collection[str]) -> list[SystemChang
 
 
 bench.add_command(coverage_command)
+bench.add_command(rates_command)
 bench.add_command(export)

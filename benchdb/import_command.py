@@ -45,7 +45,7 @@ Examples:
 @click.option(
     "--io-nodes",
     type=WholeNumber(min=0),
-    help="Number of I/O nodes of the runs, if the file lacks it (outputs of IOR and fio).",
+    help="Number of I/O nodes of the runs, if the file lacks it (outputs of IOR, mdtest, fio).",
 )
 @click.option("--tasks", type=WholeNumber(min=1), help="Number of processes; overrides FILE.")
 @click.option("--nodes", type=WholeNumber(min=1), help="Number of compute nodes; overrides FILE.")
@@ -64,10 +64,10 @@ def import_files(
 ) -> None:
     """Import benchmark results; the format of each file is recognised.
 
-    Known formats are IOR's JSON, text and CSV outputs, fio's JSON, results of the FORGE emulator,
-    and ioncast's own CSV and Parquet. Every repetition is stored. A file that the system already
-    has is left out. A file is imported completely or not at all: a file that cannot be used is
-    reported, the others are imported, and the exit code is 2.
+    Known formats are IOR's JSON, text and CSV outputs, mdtest's text, fio's JSON, results of the
+    FORGE emulator, and ioncast's own CSV and Parquet. Every repetition is stored. A file that the
+    system already has is left out. A file is imported completely or not at all: a file that cannot
+    be used is reported, the others are imported, and the exit code is 2.
 
     A file from `ioncast bench export` is restored with its systems, its repetitions, and the names
     of the files that its measurements came from.
@@ -143,8 +143,11 @@ def _result(file: StoredFile, system: str | None) -> str:
         thing = "these measurements" if is_export else "this file"
         return f"{place} already has {thing}, nothing changed"
     found = file.stored
-    line = counted(found.measurements, "measurement")
-    line += f" of {counted(found.configurations, 'configuration')}"
+    if found.rates:
+        line = f"{counted(found.rates, 'rate')} of operations on files"
+    else:
+        line = counted(found.measurements, "measurement")
+        line += f" of {counted(found.configurations, 'configuration')}"
     imports = f" from {counted(file.imports, 'import')} restored"
     line += imports if is_export else f" ({file.file_format})"
     if file.replaced:

@@ -51,7 +51,7 @@ class _Texts:
     """The lines of a text with their numbers and the lines below them, up to the next run."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        below = chain(map(_without_rank, lines), [""])
+        below = chain(map(without_rank, lines), [""])
         self._rest = enumerate(pairwise(below), 1)
         # The line where the next run begins, if the last run ended there.
         self._start: tuple[str, int, str] | None = None
@@ -65,7 +65,7 @@ class _Texts:
         opening = [*above, line]
         for number, (line, below) in self._rest:
             # IOR 3.2 prints the header of its text before its JSON.
-            begun = _format_of_start(line, below)
+            begun = format_of_start(line, below)
             if begun:
                 file_format, first_line = begun, number
             opening.append(line)
@@ -75,7 +75,7 @@ class _Texts:
 
     def _find_start(self, above: deque[str]) -> tuple[str, int, str] | None:
         for number, (line, below) in self._rest:
-            file_format = _format_of_start(line, below)
+            file_format = format_of_start(line, below)
             if file_format is None and _HEADLESS_TEXT.match(line):
                 file_format = "ior-text"
             if file_format:
@@ -89,7 +89,7 @@ class _Texts:
         """Yield the lines of a run up to its end or to the start of the next one."""
         self._start = None
         for number, (line, below) in self._rest:
-            begun = _format_of_start(line, below)
+            begun = format_of_start(line, below)
             if begun:
                 self._start = begun, number, line
                 return
@@ -103,7 +103,8 @@ def is_row(line: str) -> bool:
     return _ROW.match(line) is not None
 
 
-def _without_rank(line: str) -> str:
+def without_rank(line: str) -> str:
+    """Remove the rank that a launcher put in front of a line."""
     rank = _RANK.match(line)
     if rank is None:
         return line
@@ -111,7 +112,7 @@ def _without_rank(line: str) -> str:
     return line.replace(rank[0], "") if rank[0][0] == "[" else line[rank.end() :]
 
 
-def _format_of_start(line: str, below: str) -> str | None:
+def format_of_start(line: str, below: str) -> str | None:
     """Return the format of the run that begins in a line; None if none begins there."""
     if line.lstrip()[:1] not in _FIRST_CHARACTERS:
         return None

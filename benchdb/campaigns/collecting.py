@@ -97,15 +97,16 @@ def measurement_of(folder: CampaignFolder, run: CampaignRun) -> tuple[bytes, str
             command=config.command_line(launcher=True),
         ),
     )
-    if len(rows) != 1 or rows[0].config != config.pattern():
-        ran = ", ".join(row.config.command_line(launcher=True) for row in rows)
+    measurements_found = [row for row in rows if isinstance(row, Measurement)]
+    if len(rows) != 1 or [row.config for row in measurements_found] != [config.pattern()]:
+        ran = ", ".join(row.config.command_line(launcher=True) for row in measurements_found)
         raise InputError(
             f"the benchmark ran another configuration: {ran}",
             where=str(run.path / OUTPUT),
             remedy="check `launch` in the platform file",
         )
     measured = replace(
-        rows[0],
+        measurements_found[0],
         started=_read(run.path / "started"),
         command=_kept_command(ENGINES[folder.engine].measure(job_of(folder, run.cell))),
         campaign=folder.campaign.name,

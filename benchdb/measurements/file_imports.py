@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from benchdb.measurements.file_rates import FileRate
 from benchdb.measurements.importers import (
     ImportOptions,
     ResultFile,
@@ -30,12 +31,13 @@ _START_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """Some measurements in numbers."""
+    """Some measurements in numbers; `measurements` counts rates too, and `rates` only these."""
 
     measurements: int
     configurations: int
     set_apart: int
     lacks_tasks: bool
+    rates: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,13 @@ class StoredFile:
 
 @dataclass(frozen=True, eq=False)
 class MeasurementsFile:
-    """Measurements that are read from a file; a path as `content` stands for a large one."""
+    """Measurements or rates of a file; a path as `content` stands for a large one."""
 
     name: str
     content: bytes | Path
     file_format: str
     system: str
-    rows: Sequence[Measurement]
+    rows: Sequence[Measurement | FileRate]
     warnings: Sequence[str] = ()
 
     def store(
@@ -161,13 +163,15 @@ def _opened(path: Path, name: str) -> tuple[bytes | Path, str | Path, bool]:
     return content, csv_of(content, name) if is_parquet else text_of(content, name), is_parquet
 
 
-def _counts(rows: Sequence[Measurement]) -> ImportCounts:
-    configs = {id(row.config): row.config for row in rows}
+def _counts(rows: Sequence[Measurement | FileRate]) -> ImportCounts:
+    measured = [row for row in rows if isinstance(row, Measurement)]
+    configs = {id(row.config): row.config for row in measured}
     return ImportCounts(
         measurements=len(rows),
         configurations=len(set(configs.values())),
         set_apart=sum(not row.used for row in rows),
         lacks_tasks=any(config.tasks is None for config in configs.values()),
+        rates=len(rows) - len(measured),
     )
 
 

@@ -7,7 +7,7 @@ that recognises its format.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,8 +27,10 @@ from benchdb.measurements.csv_rows import (
     read_rows,
     text_cell,
 )
+from benchdb.measurements.file_rates import FileRate
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.read_fio import fio_measurements, is_fio
+from benchdb.measurements.read_mdtest import is_mdtest, read_rates
 from benchdb.measurements.restore import Origin, Repetition
 from benchdb.measurements.storing import MEASUREMENT_FIELDS, Measurement, joined_note, unstorable
 from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
@@ -105,7 +107,7 @@ class ResultFile:
 
 
 NOTHING_TOLD = ImportOptions()
-Importer = Callable[[ResultFile, ImportOptions], list[Measurement]]
+Importer = Callable[[ResultFile, ImportOptions], Sequence[Measurement] | Sequence[FileRate]]
 _importers: dict[str, tuple[Callable[[ResultFile], bool], Importer]] = {}
 
 # The columns of ioncast's own CSV that give the configuration: either its fields, of which some
@@ -147,8 +149,8 @@ def importer(name: str, recognises: Callable[[ResultFile], bool]) -> Callable[[I
 
 def read_measurements(
     file: ResultFile, options: ImportOptions = NOTHING_TOLD
-) -> tuple[str, list[Measurement]]:
-    """Recognise the format of a file and read its measurements, at least one.
+) -> tuple[str, Sequence[Measurement] | Sequence[FileRate]]:
+    """Recognise the format of a file and read its measurements or rates, at least one.
 
     An unknown format, or a line that cannot be used, is an InputError.
     """
@@ -169,8 +171,9 @@ def read_measurements(
     raise InputError(
         "not a benchmark result of a known format",
         where=file.where,
-        remedy="give an output of IOR or fio (JSON), results of FORGE, an export of ioncast, or CSV"
-        " with the columns io_nodes, bandwidth_mib_s and command, separated by commas",
+        remedy="give an output of IOR, mdtest or fio (JSON), results of FORGE, an export of"
+        " ioncast, or CSV with the columns io_nodes, bandwidth_mib_s and command, separated by"
+        " commas",
     )
 
 
@@ -196,6 +199,10 @@ def text_of(content: bytes, where: str) -> str:
 
 def _is_ior(file: ResultFile) -> bool:
     return sniff(file.lines()) is not None
+
+
+def _is_mdtest(file: ResultFile) -> bool:
+    return is_mdtest(file.lines())
 
 
 def _is_fio(file: ResultFile) -> bool:
@@ -340,6 +347,22 @@ def read_forge(file: ResultFile, options: ImportOptions) -> list[Measurement]:
         )
 
     return _read_rows(file, options, read, delimiter=";")
+
+
+# Before IOR, which takes the command line of mdtest for the beginning of its own text.
+@importer("mdtest", _is_mdtest)
+def read_mdtest(file: ResultFile, options: ImportOptions) -> list[FileRate]:
+    """Read the text of mdtest: its rates of files (see `read_mdtest.py`)."""
+    rates = read_rates(
+        file.lines(),
+        io_nodes=options.io_nodes,
+        tasks=options.tasks,
+        nodes=options.nodes,
+        where=file.where,
+    )
+    for note in dict.fromkeys(rate.note for rate in rates if rate.note):
+        options.warn(note)
+    return rates
 
 
 @importer("ior", _is_ior)

@@ -14,11 +14,19 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
+from benchdb.measurements.file_rates import (
+    FileRate,
+    cells_of_rates,
+    cells_of_stored_rates,
+    count_rates,
+    insert_rates,
+)
 from benchdb.measurements.progress import Progress, silently
 from benchdb.store.accepted_values import check_bandwidth, check_text
 from benchdb.store.schema import (
     CONFIGURATION_FIELDS,
     configurations,
+    file_rates,
     imports,
     longest,
     measurements,
@@ -99,11 +107,11 @@ def store(
     file: str,
     content: bytes | Path,
     file_format: str,
-    rows: Iterable[Measurement],
+    rows: Iterable[Measurement | FileRate],
     replace: bool = False,
     progress: Progress = silently,
 ) -> bool:
-    """Store the measurements of a file.
+    """Store the measurements and the rates of a file.
 
     Parameters
     ----------
@@ -129,14 +137,20 @@ def store(
         of repetitions, and `replace` is False; or if the number of processes of a configuration is
         unknown, here and in another import, because it may differ.
     """
-    rows = list(rows)
+    found = list(rows)
+    rates = [row for row in found if isinstance(row, FileRate)]
+    measured_rows = [row for row in found if isinstance(row, Measurement)]
     system_id = system_id_of(connection, system)
     digest = _sha256(content)
     known = connection.scalar(
         select(imports.c.id).where(imports.c.system_id == system_id, imports.c.sha256 == digest)
     )
     if known is not None:
-        if _cells_of_import(connection, known) == _cells(rows):
+        stored_rates = cells_of_stored_rates(connection, known)
+        if (_cells_of_import(connection, known), stored_rates) == (
+            _cells(measured_rows),
+            cells_of_rates(rates),
+        ):
             return False
         if not replace:
             raise InputError(
@@ -154,10 +168,11 @@ def store(
         format=file_format,
         imported_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
-    ids = configuration_ids(connection, rows)
+    insert_rates(connection, system_id, import_id, rates)
+    ids = configuration_ids(connection, measured_rows)
     next_repetition = _next_repetitions(connection, system_id, set(ids.values()))
     measured = {configuration for configuration, *_ in next_repetition}
-    if any(row.config.tasks is None and ids[id(row.config)] in measured for row in rows):
+    if any(row.config.tasks is None and ids[id(row.config)] in measured for row in measured_rows):
         raise InputError(
             "the number of processes is unknown, also of earlier runs with these options",
             where=file,
@@ -171,7 +186,11 @@ def store(
         return number
 
     insert_measurements(
-        connection, system_id, import_id, ids, ((repetition(row), row) for row in progress(rows))
+        connection,
+        system_id,
+        import_id,
+        ids,
+        ((repetition(row), row) for row in progress(measured_rows)),
     )
     revise(connection, system_id)
     return True
@@ -194,7 +213,8 @@ def insert_import(connection: Connection, **values: Any) -> int:
 
 
 def delete_import(connection: Connection, import_id: int) -> None:
-    """Delete an import and its measurements."""
+    """Delete an import, its measurements and its rates."""
+    connection.execute(delete(file_rates).where(file_rates.c.import_id == import_id))
     connection.execute(delete(measurements).where(measurements.c.import_id == import_id))
     connection.execute(delete(imports).where(imports.c.id == import_id))
 
@@ -249,8 +269,9 @@ def stored_values(row: Measurement) -> dict[str, Any]:
 
 
 def count(connection: Connection) -> int:
-    """The number of measurements in the database."""
-    return int(connection.scalars(select(func.count()).select_from(measurements)).one())
+    """The number of measurements and rates in the database."""
+    found = int(connection.scalars(select(func.count()).select_from(measurements)).one())
+    return found + count_rates(connection)
 
 
 def pattern_of(config: IorConfig) -> str:

@@ -127,6 +127,29 @@ measurements = Table(
     ),
 )
 
+# What mdtest measures: rates of operations on files. `tasks` and the columns up to `bytes_per_file`
+# describe the run. Whether a row is from before a change of the system follows from `started`.
+file_rates = Table(
+    "file_rates",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system_id", ForeignKey("systems.id"), nullable=False, index=True),
+    Column("import_id", ForeignKey("imports.id"), nullable=False, index=True),
+    Column("operation", String(20), nullable=False),
+    Column("io_nodes", Integer, nullable=False),
+    Column("files_per_s", Float, nullable=False),
+    Column("tasks", Integer, nullable=False),
+    Column("nodes", Integer),
+    Column("files_per_process", Integer),
+    Column("unique_directory", Boolean, nullable=False),
+    Column("bytes_per_file", BigInteger, nullable=False),
+    Column("started", String(40)),
+    Column("engine_version", String(40)),
+    Column("command", String(4000)),
+    Column("used", Boolean, nullable=False),
+    Column("note", String(1000)),
+)
+
 # `document` is the model as JSON; only the predictor reads it. `state` is the digest of the
 # measurements that the model was fitted to (see `benchdb.store.fitted_models.state_of`).
 models = Table(

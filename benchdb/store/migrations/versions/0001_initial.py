@@ -102,6 +102,30 @@ def _measurements() -> None:
         ),
     )
     op.create_index("ix_measurements_import_id", "measurements", ["import_id"])
+    op.create_table(
+        "file_rates",
+        sa.Column("id", sa.Integer, nullable=False),
+        sa.Column("system_id", sa.Integer, nullable=False),
+        sa.Column("import_id", sa.Integer, nullable=False),
+        sa.Column("operation", sa.String(20), nullable=False),
+        sa.Column("io_nodes", sa.Integer, nullable=False),
+        sa.Column("files_per_s", sa.Float, nullable=False),
+        sa.Column("tasks", sa.Integer, nullable=False),
+        sa.Column("nodes", sa.Integer),
+        sa.Column("files_per_process", sa.Integer),
+        sa.Column("unique_directory", sa.Boolean, nullable=False),
+        sa.Column("bytes_per_file", sa.BigInteger, nullable=False),
+        sa.Column("started", sa.String(40)),
+        sa.Column("engine_version", sa.String(40)),
+        sa.Column("command", sa.String(4000)),
+        sa.Column("used", sa.Boolean, nullable=False),
+        sa.Column("note", sa.String(1000)),
+        sa.ForeignKeyConstraint(["import_id"], ["imports.id"], name="fk_file_rates_import_id"),
+        sa.ForeignKeyConstraint(["system_id"], ["systems.id"], name="fk_file_rates_system_id"),
+        sa.PrimaryKeyConstraint("id", name="pk_file_rates"),
+    )
+    op.create_index("ix_file_rates_import_id", "file_rates", ["import_id"])
+    op.create_index("ix_file_rates_system_id", "file_rates", ["system_id"])
 
 
 def _models() -> None:
