@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchdb.measurements.cells import modes
+from predictor.matching.file_times import FileTime
 from predictor.model.gaussian import Posterior
 from predictor.model.posterior import root
 from predictor.model.substitution_error import together
@@ -123,6 +124,32 @@ def as_expected(
                 is_mean[j] = True
         estimates.append(Estimate(typicals[i], doubts[:, i], unlike, mode, tuple(noise), is_mean))
     return estimates
+
+
+def with_files(estimate: Estimate, file_time: FileTime | None, io_nodes: Sequence[int]) -> Estimate:
+    """Add the time of metadata calls to the time that bytes take, with its doubt and scatter."""
+    if file_time is None:
+        return estimate
+    bytes_s = (1 - file_time.covered) / estimate.typical_mib_s
+    files_s = file_time.files / file_time.files_per_s(io_nodes) / file_time.mib
+    share = files_s / (bytes_s + files_s)
+    random = np.random.default_rng(_SEED)
+    common = random.normal(0, file_time.doubt, (DRAWS, 1)) if file_time.doubt else 0.0
+    own = random.normal(0, file_time.scatter, (2, DRAWS, len(io_nodes)))
+
+    def together_with(draws: Array, of_rates: Array) -> Array:
+        return -np.log((1 - share) * np.exp(-draws) + share * np.exp(-of_rates))
+
+    return replace(
+        estimate,
+        typical_mib_s=1 / (bytes_s + files_s),
+        doubt=together_with(estimate.doubt, common + own[0] / np.sqrt(file_time.runs(io_nodes))),
+        run=together_with(estimate.run, own[1]),
+        noise=tuple(
+            tuple((1 - part) * values for values in modes)
+            for part, modes in zip(share, estimate.noise, strict=True)
+        ),
+    )
 
 
 def _as_measured(

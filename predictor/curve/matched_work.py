@@ -12,9 +12,11 @@ from zlib import crc32
 import numpy as np
 
 from predictor.curve.composing import Composition, PartWork, compose
-from predictor.curve.estimates import Estimate, as_expected, as_measured
+from predictor.curve.estimates import Estimate, as_expected, as_measured, with_files
 from predictor.curve.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchKey, configuration
+from predictor.matching.configurations import tasks as processes_of
+from predictor.matching.file_times import file_time
 from predictor.matching.uneven import limits_of
 from predictor.model.system_model import SystemModel
 from summario.phases.values import Part, Phase
@@ -57,12 +59,26 @@ def tasks_of(
     tasks = []
     for index, phase in enumerate(phases):
         limits = limits_of(phase, nodes, knowledge.curves)
+        rates = file_time(
+            phase, knowledge.file_rates, processes_of(phase), knowledge.measured_io_nodes
+        )
         found = [
             (part, match(configuration(phase, part, nodes)).for_phase(phase))
             for part in phase.parts
         ]
         if found:
-            parts = tuple((part, replace(one, limits_mib_s=limits)) for part, one in found)
+            parts = tuple(
+                # The run of the same sizes opens and closes each file itself.
+                (
+                    part,
+                    replace(
+                        one,
+                        limits_mib_s=limits,
+                        file_time=None if one.is_mostly_metadata else rates,
+                    ),
+                )
+                for part, one in found
+            )
             tasks.append(MatchedInput(index, phase, parts))
     return tuple(tasks)
 
@@ -91,7 +107,9 @@ def estimates_of(
         return {}
     even = _even_estimates(matches, knowledge, io_nodes)
     limits = {match.key: dict(match.limits_mib_s) for match in matches if match.limits_mib_s}
-    return {key: _limited(one, limits.get(key, {}), io_nodes) for key, one in even.items()}
+    rates = {match.key: match.file_time for match in matches}
+    limited = {key: _limited(one, limits.get(key, {}), io_nodes) for key, one in even.items()}
+    return {key: with_files(one, rates[key], io_nodes) for key, one in limited.items()}
 
 
 def _limited(estimate: Estimate, limits: Mapping[int, float], io_nodes: Sequence[int]) -> Estimate:

@@ -72,9 +72,27 @@ def limit_warnings(
         )
     warnings += difference_warnings(matched, knowledge)
     warnings += _unlike(matched)
-    warnings += metadata_warnings({item.index: item.phase for item in matched})
+    warnings += _of_files(matched, knowledge)
     warnings += _by_phase(matched, total)
     return warnings
+
+
+def _of_files(matched: Sequence[MatchedPhase], knowledge: SystemModel) -> Iterator[str]:
+    """Name the phases whose metadata calls are predicted from mdtest, and warn of the others."""
+    rated = {item.index: item.main.file_time for item in matched if item.main.file_time}
+    for index, rates in rated.items():
+        size_of_files = size(rates.bytes_per_file) if rates.bytes_per_file else "nothing"
+        yield (
+            f"phase {index}: metadata: {counted(rates.files, 'file')}, from mdtest"
+            f" ({rates.operation}, {counted(rates.tasks, 'process')}, {size_of_files} in each file)"
+        )
+    others = {item.index: item.phase for item in matched if item.index not in rated}
+    flags = metadata_warnings(others)
+    yield from flags
+    measured = {rate.io_nodes for rate in knowledge.file_rates if rate.used}
+    missing = sorted(set(knowledge.measured_io_nodes) - measured)
+    if flags and measured and missing:
+        yield f"mdtest did not measure {each_in_words(missing)}, so its rates are not used"
 
 
 def _by_phase(matched: Sequence[MatchedPhase], total: int) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Literal
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import counted, in_digits
 from ior_configs import IorConfig
+from predictor.matching.file_times import FileTime
 from predictor.matching.uneven import Limits, placed_nodes
 from summario.naming import phases_named
 from summario.phases.periods import Period
@@ -41,7 +42,7 @@ class Difference:
     measured: str | None
 
 
-MatchKey = tuple[IorConfig, str, tuple[Difference, ...], Limits]
+MatchKey = tuple[IorConfig, str, tuple[Difference, ...], Limits, FileTime | None]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Match:
         not verified.
     limits_mib_s : tuple of (int, float)
         By number of I/O nodes, the most bandwidth of an uneven phase (see uneven.py).
+    file_time : FileTime or None
+        The rates that stand for the metadata calls of a phase of many files (see file_times.py).
     """
 
     kind: str
@@ -81,11 +84,12 @@ class Match:
     differences: tuple[Difference, ...] = ()
     fidelity: float | None = None
     limits_mib_s: Limits = ()
+    file_time: FileTime | None = None
 
     @property
     def key(self) -> MatchKey:
         """Matches with the same key are equal, so that they share an estimate."""
-        return self.wanted, self.kind, self.differences, self.limits_mib_s
+        return self.wanted, self.kind, self.differences, self.limits_mib_s, self.file_time
 
     def for_phase(self, phase: Phase) -> Match:
         """Match a phase: not exactly, if the benchmark of its sizes may not do the same I/O.

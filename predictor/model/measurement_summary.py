@@ -12,6 +12,7 @@ from itertools import accumulate
 from sqlalchemy import Connection
 
 from benchdb.measurements.curves import Curve, Measured, curves_of_ids, measured
+from benchdb.measurements.file_rates import FileRate, rates_of_system
 from benchdb.store.fidelities import fidelities_of
 from benchdb.store.fitted_models import state_of, store_model
 from ior_configs import IorConfig
@@ -46,6 +47,7 @@ class MeasurementSummary:
     state: str
     rows: tuple[Measured, ...]
     model: Model | None
+    file_rates: tuple[FileRate, ...] = ()
     _curves: dict[int, Curve] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -72,7 +74,9 @@ class MeasurementSummary:
         curves = tuple(self._curves[id_] for id_ in ids if id_ in self._curves)
         for id_ in list(self._curves)[: max(len(self._curves) - _MOST_CURVES, 0)]:
             del self._curves[id_]
-        return SystemModel(curves, self.model, fidelities_of(connection, self.system))
+        return SystemModel(
+            curves, self.model, fidelities_of(connection, self.system), self.file_rates
+        )
 
     def curves_to_fit(self, connection: Connection) -> list[Curve]:
         """Read the curves to fit a model to: all, or a random sample with a fixed seed."""
@@ -125,7 +129,8 @@ def read_summary(
     if engine is not None and own:
         state = state_of(connection, system, engine)
         model = current_model(connection, system, engine, state)
-    return MeasurementSummary(system, engine, tuple(sorted(counts)), state, own, model)
+    rates = tuple(rates_of_system(connection, system))
+    return MeasurementSummary(system, engine, tuple(sorted(counts)), state, own, model, rates)
 
 
 def choose_engine(configurations: Mapping[str, int]) -> str:

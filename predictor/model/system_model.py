@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from benchdb.measurements.cells import bimodal
 from benchdb.measurements.curves import Curve
+from benchdb.measurements.file_rates import FileRate
 from benchdb.measurements.storing import pattern_of
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
@@ -141,6 +142,8 @@ class SystemModel:
         configuration, as in Inria RR-9366.
     fidelities : mapping of str to float
         How far the run of a configuration agreed with a phase, from 0 to 1, by its pattern.
+    file_rates : tuple of FileRate
+        The rates of operations on files of the system.
 
     Raises
     ------
@@ -151,6 +154,7 @@ class SystemModel:
     curves: tuple[Curve, ...]
     model: Model | None = None
     fidelities: Mapping[str, float] = field(default_factory=dict)
+    file_rates: tuple[FileRate, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that all curves are of one engine."""
