@@ -160,6 +160,12 @@ def _named(group: Sequence[_Share]) -> str:
 
 
 def _basis(match: Match, io_nodes: int) -> str:
+    """Say what the bandwidth of a part rests on, and its metadata calls."""
+    calls = "; metadata calls by the rates of mdtest" if match.file_time else ""
+    return _basis_of_bytes(match, io_nodes) + calls
+
+
+def _basis_of_bytes(match: Match, io_nodes: int) -> str:
     assert match.curve is not None  # noqa: S101
     benchmark = f"benchmark {match.curve.id} ({match.curve.config.command_line(launcher=True)})"
     if match.kind == "exact":
@@ -248,12 +254,15 @@ def _earlier(prediction: Prediction) -> Iterator[str]:
         )
 
 
-def _benchmark_of(match: Match) -> tuple[str, int | None, bool]:
-    return match.kind, match.curve.id if match.curve else None, match.is_mostly_metadata
+def _benchmark_of(match: Match) -> tuple[str, int | None, bool, bool]:
+    curve_id = match.curve.id if match.curve else None
+    return match.kind, curve_id, match.is_mostly_metadata, match.file_time is not None
 
 
-def _grouped(pairs: Iterable[tuple[tuple[str, int | None, bool], _T]]) -> list[tuple[_T, ...]]:
-    groups: dict[tuple[str, int | None, bool], list[_T]] = {}
+def _grouped(
+    pairs: Iterable[tuple[tuple[str, int | None, bool, bool], _T]],
+) -> list[tuple[_T, ...]]:
+    groups: dict[tuple[str, int | None, bool, bool], list[_T]] = {}
     for key, item in pairs:
         groups.setdefault(key, []).append(item)
     return [tuple(items) for items in groups.values()]

@@ -18,6 +18,7 @@ from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction
 from ior_configs import IorConfig
 from predictor.curve.composing import observed_mib_s
+from predictor.curve.explanation import explain
 from predictor.curve.prediction import Prediction, predict
 from predictor.matching.file_times import FileTime, file_time
 from predictor.model.measurement_summary import read_summary
@@ -75,6 +76,8 @@ def test_the_prediction_says_where_the_metadata_comes_from() -> None:
     told = " ".join(predicted(rate(0, 1024), rate(2, 4096)).warnings)
     assert "phase 0: metadata: 4,096 files, from mdtest (create, 8 processes" in told
     assert "no benchmark matches it exactly" not in told
+    explained = " ".join(explain(predicted(rate(0, 1024), rate(2, 4096))))
+    assert "metadata calls by the rates of mdtest" in explained
     flagged = " ".join(predicted(rate(0, 1024)).warnings)
     assert "no benchmark matches it exactly" in flagged
     assert "mdtest did not measure 2 I/O nodes, so its rates are not used" in flagged
