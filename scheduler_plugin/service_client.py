@@ -30,6 +30,7 @@ LONGEST_NAME, LONGEST_USER = 200, 100
 LARGEST_PAGE = 500
 _LOG_PART = re.compile("form\\.log\\.([0-9]{1,9})")
 _SUCCEEDED = (200, 201)
+_OF_OUTCOME = ("decision_id", "started", "io_node_names", "submitted", "ended")
 _NOT_FOUND = 404
 
 
@@ -96,6 +97,8 @@ class RunOf:
         When Slurm started this run of the job, ISO 8601; sent with an outcome only.
     io_node_names : str or None
         The names of its I/O nodes, with commas between; sent with an outcome only.
+    submitted, ended : str or None
+        When the job was submitted, and when this run ended, ISO 8601; sent with an outcome only.
     """
 
     system: str
@@ -108,6 +111,8 @@ class RunOf:
     tasks: int | None = None
     started: str | None = None
     io_node_names: str | None = None
+    submitted: str | None = None
+    ended: str | None = None
 
 
 @dataclass(frozen=True)
@@ -224,7 +229,7 @@ class Ioncast:
 
     def send_trace(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Add a run to the history (`POST /v1/traces`); sending it again changes nothing."""
-        facts = {**_fields(run), "decision_id": None, "started": None, "io_node_names": None}
+        facts = {**_fields(run), **dict.fromkeys(_OF_OUTCOME)}
         return self._send("/v1/traces", logs, facts)
 
     def send_outcome(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:

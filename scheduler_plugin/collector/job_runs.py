@@ -58,6 +58,7 @@ def _job_run(job: Job, components: list[Job], io_nodes: int | None, now_s: float
         io_nodes=io_nodes,
         decision_id=mark.decision_id if mark else None,
         tasks=_common([component.tasks or None for component in components]),
+        submitted_s=job.submitted_s,
     )
 
 

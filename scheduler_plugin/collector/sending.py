@@ -321,8 +321,10 @@ class LogSender:
             tasks=run.tasks if has_many_logs else None,
             # The start tells the runs of a job id apart, because a requeued job keeps its id, and
             # Slurm uses ids again.
-            started=in_utc(datetime.fromtimestamp(run.started_s, timezone.utc)),
+            started=_in_utc(run.started_s),
             io_node_names=self._state.names_of(run),
+            submitted=_in_utc(run.submitted_s),
+            ended=_in_utc(run.ended_s),
         )
 
     def _put_off(self, delivery: Delivery) -> None:
@@ -341,6 +343,10 @@ class LogSender:
     def _delay_s(self, failures: int, longest_s: float) -> float:
         """Seconds until the next attempt: one period, doubled with each failure before."""
         return min(self._period_s * 2.0 ** min(failures, 20), longest_s)
+
+
+def _in_utc(time_s: float | None) -> str | None:
+    return None if time_s is None else in_utc(datetime.fromtimestamp(time_s, timezone.utc))
 
 
 def _are_runs(runs: list[list[int]], logs: int) -> bool:

@@ -14,13 +14,13 @@ from ioncast_base.errors import InputError
 from scheduler_plugin.locks import locked_file
 
 Kind = Literal["trace", "outcome"]
-_VERSION = 4
+_VERSION = 5
 _PATIENCE_S = 5.0
 _SCHEMA = """
 CREATE TABLE jobs (
     id INTEGER NOT NULL, started_s REAL NOT NULL, ended_s REAL,
     user TEXT NOT NULL, name TEXT NOT NULL, nodes INTEGER, io_nodes INTEGER, decision_id TEXT,
-    closed_s REAL, tasks INTEGER, io_node_names TEXT,
+    closed_s REAL, tasks INTEGER, submitted_s REAL, io_node_names TEXT,
     PRIMARY KEY (id, started_s)
 );
 CREATE INDEX jobs_that_are_open ON jobs (id) WHERE closed_s IS NULL;
@@ -37,23 +37,23 @@ CREATE INDEX deliveries_that_wait ON deliveries (due_s) WHERE done_s IS NULL;
 CREATE INDEX deliveries_of_batches ON deliveries (batch);
 CREATE TABLE progress (name TEXT PRIMARY KEY, moment_s REAL NOT NULL);
 """
-_JOB = "id, started_s, ended_s, user, name, nodes, io_nodes, decision_id, tasks"
+_JOB = "id, started_s, ended_s, user, name, nodes, io_nodes, decision_id, tasks, submitted_s"
 # slurmctld's word on a run replaces stored values, but not those of a closed run: its logs are
 # not waited for any more. A run that is listed as running is open again in any case.
 _FOLLOW = f"""
-INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
     ended_s = excluded.ended_s, closed_s = NULL, user = excluded.user, name = excluded.name,
     nodes = excluded.nodes, io_nodes = excluded.io_nodes, decision_id = excluded.decision_id,
-    tasks = excluded.tasks
+    tasks = excluded.tasks, submitted_s = excluded.submitted_s
 WHERE (closed_s IS NULL OR excluded.ended_s IS NULL)
-    AND (ended_s, user, name, nodes, io_nodes, decision_id, tasks) IS NOT (excluded.ended_s,
-        excluded.user, excluded.name, excluded.nodes, excluded.io_nodes, excluded.decision_id,
-        excluded.tasks)
+    AND (ended_s, user, name, nodes, io_nodes, decision_id, tasks, submitted_s) IS NOT
+        (excluded.ended_s, excluded.user, excluded.name, excluded.nodes, excluded.io_nodes,
+        excluded.decision_id, excluded.tasks, excluded.submitted_s)
 """  # noqa: S608
 # slurmdbd knows less of a run than slurmctld, so for a stored run it only adds a missing end.
 _FILL_IN = f"""
-INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET ended_s = excluded.ended_s WHERE ended_s IS NULL
 """  # noqa: S608
 
@@ -64,8 +64,8 @@ class JobRun:
 
     Attributes
     ----------
-    started_s, ended_s : float
-        Unix times; `ended_s` is None while it runs.
+    started_s, ended_s, submitted_s : float
+        Unix times; `ended_s` is None while it runs, `submitted_s` if it is unknown.
     io_nodes : int or None
         Number of I/O nodes that it had; None if unknown.
     decision_id : str or None
@@ -81,6 +81,7 @@ class JobRun:
     io_nodes: int | None
     decision_id: str | None
     tasks: int | None = None
+    submitted_s: float | None = None
 
 
 @dataclass(frozen=True)

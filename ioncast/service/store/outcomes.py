@@ -108,6 +108,9 @@ class JoinedOutcome:
         )
 
 
+# The watch guesses the end of a run that slurmctld has forgotten, and slurmdbd may tell other times
+# than slurmctld. So a later report of the same run does not contradict the first one.
+_TOLD_DIFFERENTLY = {"submitted", "ended"}
 _OUTCOME_FIELDS = tuple(field.name for field in fields(Outcome))
 
 # Statements are built once, because SQLAlchemy needs longer to build one than a database to
@@ -118,7 +121,7 @@ _OUTCOMES = (
         systems.c.name.label("system"),
         *(outcomes_table.c[name] for name in ("job_id", "started", "decision_id", "run_id")),
         *(outcomes_table.c[name] for name in ("io_nodes", "bandwidth_mib_s", "reported_at")),
-        outcomes_table.c.io_node_names,
+        *(outcomes_table.c[name] for name in ("io_node_names", "submitted", "ended")),
         runs.c.started.label("log_started"),
     )
     .join_from(outcomes_table, systems)
@@ -262,18 +265,20 @@ def store_outcome(
     decision_id: str | None = None,
     run_id: int | None = None,
     io_node_names: str | None = None,
+    submitted: str | None = None,
+    ended: str | None = None,
 ) -> tuple[Outcome, bool]:
     """Store the bandwidth that a job got in one of its runs; return it, and whether it is new.
 
     If this run of the job already has an outcome (see `same_run`), only unknown values are filled
     in. `started` is the scheduler's start of the run, by default that of the
-    stored run. The decision may be stored later.
+    stored run. `submitted` and `ended` are the scheduler's too. The decision may be stored later.
 
     Raises
     ------
     ConflictError
         If the run is stored with another start, decision, log, number or names of I/O nodes, or
-        bandwidth.
+        bandwidth. Another submission or end is not stored.
     UnknownNameError
         If the system has no such run.
     InputError
@@ -288,7 +293,10 @@ def store_outcome(
     check_bandwidth(bandwidth_mib_s)
     if io_node_names and len(names_in(io_node_names)) > io_nodes:
         raise InputError(f"these are more names than the job had I/O nodes ({io_nodes})")
-    started = whole_second(stored_time("started", started)) if started else None
+    started, submitted, ended = (
+        whole_second(stored_time(name, time)) if time else None
+        for name, time in (("started", started), ("submitted", submitted), ("ended", ended))
+    )
     system_id = system_id_of(connection, system)
     log_started = _start_in_log(connection, system_id, run_id)
     given = {
@@ -297,6 +305,8 @@ def store_outcome(
         "io_nodes": io_nodes,
         "bandwidth_mib_s": bandwidth_mib_s,
         "io_node_names": io_node_names or None,
+        "submitted": submitted,
+        "ended": ended,
     }
     report = Report(started, log_started, run_id, now())
     known = outcomes_of_run(_outcomes_of_job(connection, system_id, job_id), report)
@@ -454,6 +464,8 @@ def _fill_in(
     for name, value in given.items():
         stored = getattr(outcome, name)
         if value is None or value == stored:
+            continue
+        if stored is not None and name in _TOLD_DIFFERENTLY:
             continue
         if stored is not None:
             raise _conflict(

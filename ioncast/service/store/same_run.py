@@ -28,6 +28,8 @@ class Outcome:
         Id of the job's decision as it was reported; the decision may be missing in the database.
     io_node_names : str or None
         The names of its I/O nodes with commas between; None if they are unknown.
+    submitted, ended : str or None
+        When the job was submitted, and when this run ended, as the scheduler tells it.
     """
 
     id: int
@@ -41,6 +43,8 @@ class Outcome:
     reported_at: str
     log_started: str | None = None
     io_node_names: str | None = None
+    submitted: str | None = None
+    ended: str | None = None
 
     @property
     def has_scheduled_start(self) -> bool:

@@ -155,6 +155,7 @@ drained_spools = Table(
 # An outcome is the bandwidth that a job got in one of its runs. `started` is the scheduler's start,
 # or that of the log, in whole seconds; null if neither is known, and then the constraint does not
 # count. `decision_id` is stored as it was reported, and that decision may be stored later or never.
+# `submitted` and `ended` are those of the scheduler, in whole seconds, and null if unknown.
 # `io_node_names` are the names of the job's I/O nodes with commas between.
 # `revision` is as in `runs`.
 outcomes = Table(
@@ -170,6 +171,8 @@ outcomes = Table(
     Column("reported_at", String(40), nullable=False),
     Column("revision", Integer, nullable=False, index=True),
     Column("started", String(40)),
+    Column("submitted", String(40)),
+    Column("ended", String(40)),
     Column("io_node_names", Text),
     UniqueConstraint("system_id", "job_id", "started"),
     Index(None, "system_id", "id"),

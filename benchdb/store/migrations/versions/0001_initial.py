@@ -272,6 +272,8 @@ def _outcomes() -> None:
         sa.Column("reported_at", sa.String(40), nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("started", sa.String(40)),
+        sa.Column("submitted", sa.String(40)),
+        sa.Column("ended", sa.String(40)),
         sa.Column("io_node_names", sa.Text),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_outcomes_run_id"),
         sa.ForeignKeyConstraint(["system_id"], ["systems.id"], name="fk_outcomes_system_id"),

@@ -48,17 +48,21 @@ _SHOWN = 20
 
 _SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ZONE = r"(Z|[+-][0-9]{2}:[0-9]{2})"
-JobStart = Annotated[
+_Time = Annotated[
     str,
+    Field(max_length=40, pattern=rf"^{_SECOND}(\.[0-9]{{1,9}})?{_ZONE}$"),
+    AfterValidator(refusing(lambda text: stored_time("the time", text))),
+]
+JobStart = Annotated[
+    _Time,
     Field(
-        max_length=40,
-        pattern=rf"^{_SECOND}(\.[0-9]{{1,9}})?{_ZONE}$",
         description="When the scheduler started this run of the job, ISO 8601 with a zone. Ids of"
         " jobs come again, so it tells their runs apart.",
         examples=["2026-11-21T04:15:02Z"],
     ),
-    AfterValidator(refusing(lambda text: stored_time("the start", text))),
 ]
+Submitted = Annotated[_Time, Field(description="When the job was submitted, as `started`.")]
+Ended = Annotated[_Time, Field(description="When this run of the job ended, as `started`.")]
 RanBy = Annotated[DecisionId, Field(description="The id of the job's decision, if it is known.")]
 
 
@@ -74,6 +78,8 @@ class OutcomeReport(RequestModel):
     )
     decision_id: RanBy | None = None
     io_node_names: IoNodeNames | None = None
+    submitted: Submitted | None = None
+    ended: Ended | None = None
 
 
 class OutcomeOfLog(RequestModel):
@@ -88,6 +94,8 @@ class OutcomeOfLog(RequestModel):
     )
     decision_id: RanBy | None = None
     io_node_names: IoNodeNames | None = None
+    submitted: Submitted | None = None
+    ended: Ended | None = None
     user: UserName | None = Field(
         None, description="The run's user; by default uid:N from the log.", examples=["alice"]
     )
@@ -113,6 +121,12 @@ class OutcomeAnswer(BaseModel):
         description="The names of the I/O nodes with commas between; null if they are unknown."
     )
     bandwidth_mib_s: float
+    submitted: str | None = Field(
+        description="When the job was submitted; null if the scheduler did not tell it."
+    )
+    ended: str | None = Field(
+        description="When this run ended; null if the scheduler did not tell it."
+    )
     reported_at: str
 
 
