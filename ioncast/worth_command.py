@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 def _pools(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[int, ...]:
     """Parse sizes of a pool such as 4,8,16."""
-    numbers = [number.strip() for number in value.split(",")]
-    if not all(number.isascii() and number.isdecimal() and len(number) < 6 for number in numbers):
-        raise click.BadParameter(f"{value!r} is not a list of numbers such as 4,8,16")
-    if "0" in numbers:
-        raise click.BadParameter("a pool of 0 is direct access, which is always compared")
-    return tuple(sorted({int(number) for number in numbers}))
+    from ioncast.worth.replayed_machine import pool_sizes  # noqa: PLC0415
+
+    try:
+        return pool_sizes(value)
+    except InputError as error:
+        raise click.BadParameter(error.what) from error
 
 
 @click.command(

@@ -32,9 +32,12 @@ def sentences(found: QueueWorth) -> Iterator[str]:
             f"Assumption: I/O nodes on {found.system} would do what they do on {found.curves_of}."
         )
     yield _answer(found)
+    recorded = "each recorded with its own number of I/O nodes"
+    if found.ran_with is not None:
+        recorded = f"recorded with {in_words(found.ran_with)}"
     yield (
         f"{counted(found.jobs, 'job')} of {counted(found.days, 'day')} on"
-        f" {counted(found.nodes, 'compute node')}, recorded with {in_words(found.ran_with)}."
+        f" {counted(found.nodes, 'compute node')}, {recorded}."
         " Nine of ten replays are inside the intervals, which are in brackets."
     )
 

@@ -64,7 +64,7 @@ def logged_io(
     phases: pa.Table,
     knowledge_of: Callable[[Sequence[IorConfig]], SystemModel],
     system: str,
-    ran_with: int,
+    ran_with: int | Mapping[str, int],
     progress: Callable[[int], object] = lambda logs: None,
 ) -> list[LoggedIo]:
     """Predict each application once: by the phases of its newest run, corrected by all its runs.
@@ -73,12 +73,15 @@ def logged_io(
     ----------
     jobs, phases : pyarrow.Table
         Rows of the queries `logged-jobs` and `phases`, of one system.
-    ran_with : int
-        The number of I/O nodes that all runs had.
+    ran_with : int or mapping of str to int
+        The number of I/O nodes that all runs had, or those of some runs by log; then the other runs
+        correct no prediction.
     progress : callable
         Called now and then with the number of logs that were predicted since the last call.
     """
     patterns, moved = _patterns(phases)
+    if not isinstance(ran_with, Mapping):
+        ran_with = dict.fromkeys(jobs["log"].to_pylist(), ran_with)
     alike: dict[tuple[Any, ...], dict[Any, list[Row]]] = defaultdict(lambda: defaultdict(list))
     # The newest logs come first.
     for row in jobs.to_pylist():
@@ -136,12 +139,13 @@ def _size(bytes_: float) -> int:
     return round(2 * math.log2(max(bytes_, 1)))
 
 
-def _earlier(runs: Sequence[Row], ran_with: int) -> list[EarlierRun]:
+def _earlier(runs: Sequence[Row], ran_with: Mapping[str, int]) -> list[EarlierRun]:
     """List the bandwidths of the newest runs, the oldest first."""
-    dated = [row for row in runs if row["bandwidth_mib_s"] and row["start_us"] is not None]
+    known = [row for row in runs if row["bandwidth_mib_s"] and row["log"] in ran_with]
+    dated = [row for row in known if row["start_us"] is not None]
     dated.sort(key=lambda row: row["start_us"])
     return [
-        EarlierRun(ran_with, row["bandwidth_mib_s"], day=row["start_us"] / _DAY_US)
+        EarlierRun(ran_with[row["log"]], row["bandwidth_mib_s"], day=row["start_us"] / _DAY_US)
         for row in dated[-_MOST_RUNS:]
     ]
 

@@ -25,6 +25,23 @@ class Machine:
     direct: bool = False
 
 
+def pool_sizes(text: str) -> tuple[int, ...]:
+    """Read numbers of I/O nodes such as 4,8,16, sorted and each once; InputError for other texts.
+
+    Examples
+    --------
+    >>> pool_sizes("8, 4,8")
+    (4, 8)
+    """
+    numbers = [number.strip() for number in text.split(",")]
+    if not all(number.isascii() and number.isdecimal() and len(number) < 6 for number in numbers):
+        raise InputError(f"{text!r} is not a list of numbers such as 4,8,16")
+    sizes = tuple(sorted(set(map(int, numbers))))
+    if 0 in sizes:
+        raise InputError("a pool of 0 is direct access, which is always compared")
+    return sizes
+
+
 def choices(curve: IoCurve, machine: Machine) -> list[int]:
     """Numbers of I/O nodes that a job can get, in ascending order."""
     return [n for n in curve.mib_s if (n or machine.direct) and n <= machine.pool]

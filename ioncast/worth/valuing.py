@@ -75,6 +75,7 @@ class PoolArm:
 class QueueWorth:
     """The worth of I/O nodes for a recorded queue.
 
+    `ran_with` is the number of I/O nodes that all jobs had, None if each had a number of its own.
     `unit` is "core-hours", or "node-hours" where the cores of jobs are not known. `pool` is the
     smallest size whose gain is within 1 % of that of the largest; 0 if none gains surely, None
     without direct access to compare with. `unknown_share` is the share of the hours of jobs of
@@ -83,7 +84,7 @@ class QueueWorth:
 
     system: str
     curves_of: str
-    ran_with: int
+    ran_with: int | None
     nodes: int
     unit: str
     jobs: int
@@ -101,7 +102,7 @@ def worth_of(
     *,
     system: str,
     curves_of: str,
-    ran_with: int,
+    ran_with: int | None,
     nodes: int | None = None,
     progress: Callable[[int], object] = lambda jobs: None,
 ) -> QueueWorth:
