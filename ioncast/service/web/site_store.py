@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioncast.service.settings import Settings
+from ioncast.service.store.recorded_queues import RecordedQueue
 from ioncast.service.web.concurrency_limits import Places
 from ioncast.service.web.http.problems import StoreLimitError, StoreUnavailableError
+from ioncast.service.web.sandbox.child import Children, TooMuchWorkError
+from ioncast.service.web.sandbox.tasks import Place
 from ioncast.show.survey import SurveyShown, survey_shown
 from ioncast.warehouse.queries import Query, query_of
 from ioncast.warehouse.survey import by_name, survey_of, survey_queries
@@ -24,12 +27,14 @@ from ioncast_base.wording import alike_first
 if TYPE_CHECKING:
     from ioncast.warehouse.engine import Ask
     from ioncast.warehouse.pairs import DisturbingPair
+    from ioncast.worth.valuing import QueueWorth
 
 MOST_ROWS = 10_000
 # A survey asks two dozen queries.
 _QUERY_S, _SURVEY_S, _PAIRS_S, _DIAGNOSES_S = 20.0, 60.0, 10.0, 10.0
 _MEMORY_MIB = 512
-_KEPT_SURVEYS, _KEPT_PAIRS, _KEPT_DIAGNOSES = 8, 100, 1_000
+_WORTH_S = 60
+_KEPT_SURVEYS, _KEPT_PAIRS, _KEPT_DIAGNOSES, _KEPT_WORTHS = 8, 100, 1_000, 8
 # More runs of the months of a program would need too much time and memory for a page.
 _MOST_PLACES = 50_000
 # A trace may have more requests, and a program more runs.
@@ -119,6 +124,7 @@ class SiteStore:
         self._kept: OrderedDict[tuple[tuple[str, ...], ChosenJobs], SurveyOfStore] = OrderedDict()
         self._pairs: OrderedDict[tuple[tuple[str, ...], str, str], list[DisturbingPair]]
         self._pairs = OrderedDict()
+        self._worths: OrderedDict[tuple[object, ...], QueueWorth] = OrderedDict()
         self._diagnoses: OrderedDict[_KeyOfRun, DiagnosisOfRun | str] = OrderedDict()
 
     def query(self, name: str) -> Query:
@@ -220,6 +226,41 @@ class SiteStore:
             self._diagnose(folder, missing)
         return [self._diagnoses.get(key, _LATER) for key in keys]
 
+    def worth(
+        self, children: Children, place: Place, queue: RecordedQueue, pools: tuple[int, ...]
+    ) -> QueueWorth:
+        """Replay a queue with the logs of the store, or find the answer of the same question.
+
+        It is made in a process of its own, because DuckDB's limits do not hold for replays.
+
+        Raises
+        ------
+        InputError
+            If nothing is known of the queue's I/O, or a pool is too small.
+        StoreUnavailableError, BusyError
+            As for a query.
+        """
+        # Without a store the service does without these libraries.
+        from ioncast.service.web.sandbox.worth_task import worth_of_history  # noqa: PLC0415
+        from ioncast.warehouse.engine import TooLargeQueryError  # noqa: PLC0415
+
+        folder = self._folder()
+        key = _bundles(folder), queue, pools
+        if (kept := self._worths.get(key)) is not None:
+            return kept
+        with self._answering():
+            try:
+                made = self._worths.get(key) or children.run_within(
+                    _WORTH_S, worth_of_history, place, folder, queue, pools
+                )
+            except (TooLargeQueryError, TooMuchWorkError) as error:
+                remedy = "ask for fewer pools, or ask `ioncast worth`"
+                raise StoreLimitError(error.what, remedy) from error
+            self._worths[key] = made
+            while len(self._worths) > _KEPT_WORTHS:
+                self._worths.popitem(last=False)
+        return made
+
     def _diagnose(self, folder: Path, missing: Sequence[_KeyOfRun]) -> None:
         """Diagnose runs for some seconds, and keep the answers."""
         done = 0
@@ -257,17 +298,26 @@ class SiteStore:
             TooLargeQueryError,
             asking,
         )
-        from ioncast.warehouse.views import UnreadableStoreError  # noqa: PLC0415
 
         limits = EngineLimits(seconds, _MEMORY_MIB, threads=1, rows=rows)
+        with self._answering():
+            try:
+                with asking(folder, limits=limits, queries=queries) as ask:
+                    yield ask
+            except TooLargeQueryError as error:
+                remedy = "ask for fewer months, or ask the store itself with `ioncast sql`"
+                raise StoreLimitError(error.what, remedy) from error
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Wait for the only place for a question; why a store is unreadable is not told."""
+        # Without a store the service does without these libraries.
+        from ioncast.warehouse.views import UnreadableStoreError  # noqa: PLC0415
+
         if not self._place.enter(self._patience_s):
             raise BusyError("the store answers another question")
         try:
-            with asking(folder, limits=limits, queries=queries) as ask:
-                yield ask
-        except TooLargeQueryError as error:
-            remedy = "ask for fewer months, or ask the store itself with `ioncast sql`"
-            raise StoreLimitError(error.what, remedy) from error
+            yield
         except UnreadableStoreError as error:
             raise _unreadable(error) from error
         finally:

@@ -51,6 +51,7 @@ MENU = (
     Link("Applications", "pages.applications", ("pages.application", "pages.comparison")),
     Link("Jobs", "pages.jobs", ("pages.job",)),
     Link("Survey", "pages.survey", ("pages.queries", "pages.query")),
+    Link("Worth", "pages.worth"),
     Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
     Link("Validation", "pages.validation"),
     Link("Predict", "pages.predict", ("pages.predict_log", "pages.kept", "pages.delete_kept")),
@@ -171,8 +172,8 @@ def _add_filters(app: Flask) -> None:
 
 
 def _of_request() -> dict[str, Any]:
-    # Without a store there is no survey to look at.
-    without = set() if service().store.folder else {"pages.survey"}
+    # Both pages need a store.
+    without = set() if service().store.folder else {"pages.survey", "pages.worth"}
     menu = [link for link in MENU if link.endpoint not in without]
     return {"has_cookie": COOKIE in request.cookies, "menu": menu}
 

@@ -51,7 +51,7 @@ from ioncast.service.web.http.access import (
 )
 from ioncast.service.web.http.uploads import uploaded
 from ioncast.service.web.pages import frame as page_frame
-from ioncast.service.web.pages import kept, queries, survey
+from ioncast.service.web.pages import kept, queries, survey, worth
 from ioncast.service.web.pages.accuracy_view import (
     accuracy,
     errors_by_application,
@@ -80,6 +80,7 @@ page_frame.register(pages, _PUBLIC)
 kept.register(pages)
 survey.register(pages)
 queries.register(pages)
+worth.register(pages)
 
 _DECISIONS, _CONFIGURATIONS, _APPLICATIONS = 8, 25, 5
 # Days that the overview can show, and those that it shows if none are chosen.
