@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioncast.asked_data import AskedData, asked_data, needed_store
+from ioncast.placement_file import placement_option, read_placement
 from ioncast.warehouse.queries import query_of
 from ioncast_base.command_options import formats
 from ioncast_base.errors import InputError
@@ -41,6 +42,7 @@ Examples:
   ioncast diagnose 4711 --store /srv/ioncast-store --html diagnosis.html
   ioncast diagnose app.darshan --store /srv/ioncast-store --db bench.sqlite --io-nodes 4
   ioncast diagnose --store /srv/ioncast-store --format csv
+  ioncast diagnose 4711 --store /srv/ioncast-store --placement nodes.csv
   ioncast diagnose --servers --store /srv/ioncast-store
 """
 )
@@ -56,6 +58,7 @@ Examples:
 @click.option(
     "--io-nodes", type=click.IntRange(0), metavar="N", help="The I/O nodes of the run, for --db."
 )
+@placement_option
 @click.option(
     "--html", "page", metavar="FILE", type=click.Path(), help="Also write a page of the run."
 )
@@ -67,6 +70,7 @@ def diagnose(
     servers: bool,
     location: str | None,
     io_nodes: int | None,
+    placement: Path | None,
     page: str | None,
     output_format: str,
 ) -> None:
@@ -75,7 +79,7 @@ def diagnose(
     LOG is a Darshan log, JOB a job of the store. The run is compared with other jobs of the store
     that have the same program, user, processes and about as many bytes. Without LOG|JOB, list the
     slow runs of the store. A run of the store is also compared with the samples of its servers that
-    `ioncast servers import` stored.
+    `ioncast servers import` stored: those of OSTs, or with a placement those of I/O nodes.
     """
     if run is None and (page or location):
         raise InputError("a page and a prediction are of a run", remedy="give LOG or JOB")
@@ -86,6 +90,10 @@ def diagnose(
     if (location is None) != (io_nodes is None):
         what = "a prediction is of a number of I/O nodes"
         raise InputError(what, where="--db", remedy="give --db and --io-nodes")
+    if placement is not None and servers:
+        what = "a placement is for the causes of slow runs"
+        raise InputError(what, where="--placement", remedy="leave out --servers")
+    nodes = {} if placement is None else read_placement(placement)
     folder = needed_store(store)
     with ExitStack() as stack:
         data = stack.enter_context(asked_data((), folder, None))
@@ -103,14 +111,14 @@ def diagnose(
             _print_servers(History(rows), data.ask(query, query.values(given)), output_format)
             return
         if run is None:
-            history, evidence = History(rows), _evidence(data, rows)
+            history, evidence = History(rows), _evidence(data, rows, nodes)
             found = [
                 history.diagnose(log, ask_run=data.ask, ask_others=data.ask, evidence=evidence)
                 for log in history.slow_logs
             ]
             _print_all(found, history, output_format)
             return
-        evidence = _evidence(data, rows)
+        evidence = _evidence(data, rows, nodes)
         own, logs, rows = _own_runs(stack, run, data, rows, system)
         history = History(rows)
         found = []
@@ -143,12 +151,12 @@ def _rows(data: AskedData, given: dict[str, str]) -> pa.Table:
     return data.ask(query, query.values(given))
 
 
-def _evidence(data: AskedData, rows: pa.Table) -> EvidenceOf:
+def _evidence(data: AskedData, rows: pa.Table, io_nodes: Mapping[str, int]) -> EvidenceOf:
     """Find the evidence of servers about logs of the store, if it has samples of servers."""
     from ioncast.diagnosis.server_evidence import evidence_of_store  # noqa: PLC0415
 
     stored = set(rows["log"].to_pylist())
-    evidence_of = evidence_of_store(data.ask)
+    evidence_of = evidence_of_store(data.ask, io_nodes=io_nodes)
     return lambda log: evidence_of(log) if log in stored else ()
 
 

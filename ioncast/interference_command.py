@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioncast.asked_data import AskedData, asked_data, needed_store
+from ioncast.placement_file import placement_option, read_placement
 from ioncast.warehouse.queries import query_of
 from ioncast_base.command_options import formats, warn
 from ioncast_base.errors import InputError
@@ -56,12 +56,7 @@ Examples:
 @click.option(
     "--io-nodes", type=click.IntRange(0), metavar="N", help="The I/O nodes of each job, for --db."
 )
-@click.option(
-    "--placement",
-    metavar="FILE.csv",
-    type=click.Path(path_type=Path),
-    help="Lines NODE,NUMBER: the I/O node of each compute node of the logs.",
-)
+@placement_option
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
 @formats("table", "json", "csv", help_text="Print sentences and tables, JSON or CSV.")
 def interference(
@@ -99,7 +94,7 @@ def interference(
     if folder is not None and not logs and job is None:
         _print_pairs(folder, system, output_format)
         return
-    nodes = None if placement is None else _placement(placement)
+    nodes = None if placement is None else read_placement(placement)
     with ExitStack() as stack:
 
         def opened(logs: Sequence[str], store: Path | None) -> AskedData:
@@ -170,16 +165,6 @@ def _print(found: Interference, output_format: str) -> None:
 def _print_csv(names: Sequence[str], rows: Iterable[Row]) -> None:
     for text in stream_csv(names, [rows]):
         click.echo(text, nl=False)
-
-
-def _placement(path: Path) -> dict[str, int]:
-    """Read the I/O node of each compute node."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return {node.strip(): int(place) for node, place in csv.reader(file)}
-    except (ValueError, csv.Error) as error:
-        what = "each line must be NODE,NUMBER"
-        raise InputError(what, where=visible(str(path)), remedy="write n12,0") from error
 
 
 def _print_pairs(store: Path, system: str | None, output_format: str) -> None:

@@ -228,7 +228,8 @@ def _server(evidence: ServerEvidence, *, names_others: bool) -> str:
         what += f" {'ahead' if ahead_s > 0 else 'behind'})"
     if evidence.answer == "unknown":
         return f"{what}: unknown, {evidence.reason}."
-    server = "its servers" if evidence.server is None else f"server {evidence.server}"
+    noun = "I/O node" if evidence.server_kind == "ION" else "server"
+    server = "its servers" if evidence.server is None else f"{noun} {evidence.server}"
     said = f"{what}: {server} {'was' if evidence.server is not None else 'were'} {evidence.answer}"
     if evidence.others_mib_s is not None and evidence.usual_mib_s is not None:
         said += f", others moved {bandwidth(evidence.others_mib_s)}"

@@ -1,17 +1,20 @@
 """Servers that others kept busy while a run read or wrote its files.
 
 Source: Harrington, steps 7 and 8. A test is of a file and a period, and not of each server: with 24
-OSTs one of 24 tests would find a busy server by chance in 71 % of cases.
+OSTs one of 24 tests would find a busy server by chance in 71 % of cases. The servers are the OSTs
+of a file, or the I/O nodes of the compute nodes that accessed it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from math import ceil
 from statistics import median
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -22,9 +25,11 @@ from numpy.typing import NDArray
 from ioncast.warehouse.engine import Ask
 from ioncast.warehouse.interference import bytes_by_time, server_uses
 from ioncast.warehouse.queries import query_of, text_query
+from ioncast_base.kinds import OPERATIONS
 
 Floats = NDArray[np.float64]
 Row = Mapping[str, Any]
+Kind = Literal["OST", "ION"]
 Reason = Literal[
     "no samples",
     "too coarse",
@@ -34,6 +39,8 @@ Reason = Literal[
     "servers not known",
     "too small",
 ]
+# Shares of servers, by log, file and operation.
+_Shares = dict[tuple[str, str, str], dict[int, float]]
 _MIB, _US = 1 << 20, 1_000_000
 _DAY_US = 86_400 * _US
 _WEEK_US = 7 * _DAY_US
@@ -70,7 +77,7 @@ class ServerEvidence:
     reason : str, optional
         "clock" stands for a coverage that no clock, file or cache explains otherwise.
     server : int, optional
-        The OST where others moved most.
+        The OST or I/O node where others moved most.
     others_mib_s, usual_mib_s : float, optional
         The bandwidth of others there, and the bandwidth that the busiest of these servers exceeds
         in 5 % of windows of the week before.
@@ -81,6 +88,8 @@ class ServerEvidence:
     clock_ahead_seconds : int, optional
         The seconds by which the clock of servers is ahead, as far as the test corrects it: 0 within
         a sample. It is None if too few runs tell.
+    server_kind : str
+        The kind of servers that were tested: "OST", or "ION" for I/O nodes.
     """
 
     file: str
@@ -96,6 +105,7 @@ class ServerEvidence:
     coverage: float | None = None
     by: tuple[str, ...] = ()
     clock_ahead_seconds: int | None = None
+    server_kind: Kind = "OST"
 
 
 EvidenceOf = Callable[[str], Sequence[ServerEvidence]]
@@ -103,12 +113,15 @@ EvidenceOf = Callable[[str], Sequence[ServerEvidence]]
 
 
 class RunAtServers(NamedTuple):
-    """A run's periods with the shares of OSTs, its job's own bytes, and samples, by OST.
+    """A run's periods with the shares of servers, its job's own bytes, and samples, by server.
 
-    Requests and samples are starts, ends and bytes, shape (3, n).
+    Requests and samples are starts, ends and bytes, shape (3, n). `io_nodes` has the I/O node of
+    each compute node.
     """
 
     log: str
+    kind: Kind
+    io_nodes: Mapping[str, int]
     periods: Sequence[Row]
     requests: Mapping[int, Floats]
     samples: Mapping[int, Floats]
@@ -126,21 +139,25 @@ def no_evidence(_: str) -> Sequence[ServerEvidence]:
     return ()
 
 
-def evidence_of_store(ask: Ask, near_us: int | None = None) -> EvidenceOf:
+def evidence_of_store(
+    ask: Ask, near_us: int | None = None, io_nodes: Mapping[str, int] = MappingProxyType({})
+) -> EvidenceOf:
     """Make an `evidence_finder` if a store has samples of servers.
 
-    Only those within a day of a time count, if it is given: to count all samples of a long time
-    takes longer than to test a run.
+    Only those within a day of a time count, if it is given.
     """
-    text, values = "select count(*) as samples from server_samples", {}
+    # The view `server_samples` would group the samples of all times.
+    text, values = "select kind from raw_server_samples", {}
     if near_us is not None:
         text += " where time_end_us > :from_us and time_start_us < :to_us"
         values = {"from_us": near_us - _DAY_US, "to_us": near_us + _DAY_US}
-    [samples] = ask(text_query(text), values)["samples"]
-    return evidence_finder(ask) if samples.as_py() else no_evidence
+    found = ask(text_query(f"{text} limit 1"), values)
+    return evidence_finder(ask, io_nodes) if len(found) else no_evidence
 
 
-def evidence_finder(ask: Ask) -> Callable[[str], list[ServerEvidence]]:
+def evidence_finder(
+    ask: Ask, io_nodes: Mapping[str, int] = MappingProxyType({})
+) -> Callable[[str], list[ServerEvidence]]:
     """Make a function that tests for each file and period of a log if others kept a server busy.
 
     Its parameter is the SHA-256 of a log. The runs near one log are near the next one too, so it
@@ -150,19 +167,28 @@ def evidence_finder(ask: Ask) -> Callable[[str], list[ServerEvidence]]:
     ----------
     ask : callable
         Asks a store with the logs and with samples.
+    io_nodes : mapping of str to int, optional
+        The number of the I/O node of each compute node. The test is then about I/O nodes, if all
+        logs of the job have traces that name its compute nodes, and if there are samples of I/O
+        nodes.
     """
 
     @lru_cache(_MOST_KEPT_SHIFTS)
-    def shift_of(log: str) -> int | None:
-        run = run_at_servers(ask, log)
+    def shift_of(log: str, kind: Kind) -> int | None:
+        run = run_at_servers(ask, log, kind, io_nodes)
         return None if run is None else _shift_s(run)
 
     def evidence_of(log: str) -> list[ServerEvidence]:
-        run = run_at_servers(ask, log)
-        if run is None:
+        kinds: tuple[Kind, ...] = ("ION", "OST") if io_nodes else ("OST",)
+        of_kinds = (run_at_servers(ask, log, kind, io_nodes) for kind in kinds)
+        runs = [run for run in of_kinds if run is not None]
+        if not runs:
             return []
+        run = next((each for each in runs if each.samples), runs[0])
         shift = _shift_s(run)
-        ahead = _clock_ahead_s(ask, run, lambda near: shift if near == log else shift_of(near))
+        ahead = _clock_ahead_s(
+            ask, run, lambda near: shift if near == log else shift_of(near, run.kind)
+        )
         least_seconds = _LEAST_SHARE * sum(row["seconds"] for row in run.periods)
         return [_evidence(ask, run, row, ahead, shift, least_seconds) for row in run.periods]
 
@@ -180,7 +206,7 @@ def _clock_ahead_s(
     if not run.samples:
         return None
     job = {name: run.periods[0][name] for name in ("system", "start_us")}
-    near = ask(query_of("runs-near"), {**job, "limit": _RUNS_OF_CLOCK})
+    near = ask(query_of("runs-near"), {**job, "kind": run.kind, "limit": _RUNS_OF_CLOCK})
     shifts = [shift for log in near["log"].to_pylist() if (shift := shift_of(log)) is not None]
     if len(shifts) < _FEWEST_RUNS_OF_CLOCK:
         return None
@@ -193,31 +219,79 @@ def _listed(servers: Iterable[int]) -> str:
     return f",{','.join(map(str, servers))},"
 
 
-def run_at_servers(ask: Ask, log: str) -> RunAtServers | None:
-    """Ask for all that a store knows of a run's periods and servers; None without periods."""
-    shares: dict[tuple[str, str], dict[int, float]] = {}
-    for row in ask(query_of("file-osts"), {"log": log}).to_pylist():
-        shares.setdefault((row["log"], row["file"]), {})[row["server"]] = row["share"]
+def run_at_servers(
+    ask: Ask,
+    log: str,
+    kind: Kind = "OST",
+    io_nodes: Mapping[str, int] = MappingProxyType({}),
+) -> RunAtServers | None:
+    """Ask for all that a store knows of a run's periods and servers of a kind.
+
+    None without periods, or if the I/O nodes are not known.
+    """
     of_job = [
         {
             **row,
             "start": round(row["start_us"] + row["first_seconds"] * _US),
             "end": _end_us(row),
-            "shares": shares.get((row["log"], row["file"]), {}),
         }
         for row in ask(query_of("file-periods"), {"log": log}).to_pylist()
     ]
+    if kind == "ION" and not all(row["has_requests"] for row in of_job):
+        return None
+    moved = _at_io_nodes(ask, log, io_nodes) if kind == "ION" else None
+    shares = _ost_shares(ask, log) if moved is None else _shares_of(moved)
+    for row in of_job:
+        row["shares"] = shares.get((row["log"], row["file"], row["operation"]), {})
     periods = [row for row in of_job if row["log"] == log]
-    if not periods:
+    if not periods or (moved is not None and not shares):
         return None
     values = {
+        "kind": kind,
         "servers": _listed({server for row in periods for server in row["shares"]}),
         "system": periods[0]["system"] or "",
         "from_us": min(row["start"] for row in periods) - _MARGIN_US,
         "to_us": max(row["end"] for row in periods) + _MARGIN_US,
     }
     samples = ask(query_of("server-samples"), values)
-    return RunAtServers(log, periods, _requests(ask, of_job), _by_server(samples))
+    requests = _requests(ask, of_job) if moved is None else _by_server(moved, "start_us", "end_us")
+    by_server = _by_server(samples, "time_start_us", "time_end_us")
+    return RunAtServers(log, kind, io_nodes, periods, requests, by_server)
+
+
+def _ost_shares(ask: Ask, log: str) -> _Shares:
+    """Find the share of each OST of the files of a job, for both operations."""
+    shares: _Shares = {}
+    for row in ask(query_of("file-osts"), {"log": log}).to_pylist():
+        for operation in OPERATIONS:
+            key = row["log"], row["file"], operation
+            shares.setdefault(key, {})[row["server"]] = row["share"]
+    return shares
+
+
+def _at_io_nodes(ask: Ask, log: str, io_nodes: Mapping[str, int]) -> pa.Table:
+    """Find the traced requests of a job at I/O nodes, with these as the column `server`."""
+    requests = ask(query_of("node-requests"), {"log": log})
+    node = pc.dictionary_encode(requests["node"]).combine_chunks()
+    server = pa.array([io_nodes.get(name) for name in node.dictionary.to_pylist()], pa.int64())
+    requests = requests.append_column("server", server.take(node.indices))
+    # Darshan's clock has microseconds, so that short requests have no length.
+    ends = pc.max_element_wise(requests["end_us"], pc.add(requests["start_us"], 1.0))
+    requests = requests.set_column(requests.column_names.index("end_us"), "end_us", ends)
+    return requests.filter(pc.is_valid(requests["server"]))
+
+
+def _shares_of(moved: pa.Table) -> _Shares:
+    """Add up the bytes of requests at each server, as shares of the bytes of file and operation."""
+    keys = ["log", "file", "operation", "server"]
+    sums: _Shares = {}
+    for row in moved.group_by(keys).aggregate([("bytes", "sum")]).to_pylist():
+        key = row["log"], row["file"], row["operation"]
+        sums.setdefault(key, {})[row["server"]] = row["bytes_sum"]
+    return {
+        key: {server: moved / sum(of_file.values()) for server, moved in of_file.items()}
+        for key, of_file in sums.items()
+    }
 
 
 def _requests(ask: Ask, of_job: Sequence[Row]) -> dict[int, Floats]:
@@ -237,10 +311,11 @@ def _end_us(row: Row) -> int:
     return int(row["start_us"] + row["last_seconds"] * _US) + late_us
 
 
-def _by_server(samples: pa.Table) -> dict[int, Floats]:
-    names = ("time_start_us", "time_end_us", "bytes")
-    servers = samples["server"].to_numpy()
-    values = np.array([samples[name].to_numpy().astype(np.float64) for name in names])
+def _by_server(intervals: pa.Table, start: str, end: str) -> dict[int, Floats]:
+    """Separate intervals, with their starts, ends and bytes, by server."""
+    servers = intervals["server"].to_numpy()
+    names = (start, end, "bytes")
+    values = np.array([intervals[name].to_numpy().astype(np.float64) for name in names])
     return {int(server): values[:, servers == server] for server in np.unique(servers)}
 
 
@@ -321,6 +396,7 @@ def _evidence(
         *(row["file"], row["operation"], row["start"], row["end"], row["seconds"]),
         answer="unknown",
         clock_ahead_seconds=ahead_s,
+        server_kind=run.kind,
     )
     servers = row["shares"]
     if row["seconds"] < least_seconds:
@@ -404,7 +480,7 @@ def _tested(
 
 def _peak_mib_s(ask: Ask, run: RunAtServers, server: int, to_us: int) -> float:
     """Find the bandwidth that a server exceeds in a thousandth of its samples of a week."""
-    values = {"server": str(server), "system": run.periods[0]["system"]}
+    values = {"kind": run.kind, "server": str(server), "system": run.periods[0]["system"]}
     week = {"from_us": to_us - _WEEK_US, "to_us": to_us}
     [peak] = ask(query_of("server-peak"), {**values, **week})["peak_mib_s"].to_pylist()
     return float(peak or 0.0)
@@ -415,8 +491,8 @@ def _usual_mib_s(
 ) -> float | None:
     """Find the 95 % quantile of windows before a time; None with too few of them."""
     times = {"from_us": to_us - _WEEK_US, "to_us": to_us}
-    values = {"servers": _listed(servers), "system": run.periods[0]["system"], **times}
-    windows = ask(query_of("server-windows"), {**values, "length_us": length_us})
+    values = {"kind": run.kind, "servers": _listed(servers), "system": run.periods[0]["system"]}
+    windows = ask(query_of("server-windows"), {**values, **times, "length_us": length_us})
     least_us = _LEAST_COVERED * length_us * len(servers)
     windows = windows.filter(pc.greater_equal(windows["covered_us"], least_us))
     busy = ask(query_of("program-times"), {"log": run.log, **times})
@@ -438,15 +514,21 @@ def _named(
     ask: Ask, run: RunAtServers, server: int, period: tuple[int, int], others_bytes: float
 ) -> tuple[str, ...]:
     """Name the fewest logs that explain half of the others' bytes; none if all do not."""
-    values = {"log": run.log, "server": server, "system": run.periods[0]["system"]}
-    users = ask(
-        query_of("server-users"), {**values, "from_us": period[0], "to_us": period[1]}
-    ).to_pylist()
+    values: dict[str, Any] = {"log": run.log, "system": run.periods[0]["system"]}
+    values |= {"from_us": period[0], "to_us": period[1]}
+    moved: Counter[str] = Counter()
+    if run.kind == "OST":
+        for row in ask(query_of("server-users"), {**values, "server": server}).to_pylist():
+            moved[row["log"]] += row["bytes"]
+    else:
+        for row in ask(query_of("node-users"), values).to_pylist():
+            if run.io_nodes.get(row["node"]) == server:
+                moved[row["log"]] += row["bytes"]
     named: list[str] = []
     explained = 0.0
-    for user in users:
-        named.append(user["log"])
-        explained += user["bytes"]
+    for log, of_log in moved.most_common():
+        named.append(log)
+        explained += of_log
         if explained >= _NAMED_SHARE * others_bytes:
             return tuple(named)
     return ()

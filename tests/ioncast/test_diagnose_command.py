@@ -138,6 +138,7 @@ def test_no_server_is_slow_where_no_server_is_known(store: Path) -> None:
         (("--html", "x.html"), "a page and a prediction are of a run"),
         (("10", "--servers"), "slow servers are those of a store"),
         (("10", "--db", "x.sqlite"), "a prediction is of a number of I/O nodes"),
+        (("--servers", "--placement", "x.csv"), "a placement is for the causes of slow runs"),
         (("999",), "the store has no job 999"),
         (("missing.darshan",), "missing.darshan"),
     ],

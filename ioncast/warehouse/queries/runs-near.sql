@@ -1,4 +1,5 @@
--- title: Logs of a system whose files have OSTs, near a time, the nearest first
+-- title: Logs of a system whose servers may be known, near a time, the nearest first
+-- kind: OST|ION = OST; servers: object storage targets, or I/O nodes
 -- system: text; the system
 -- start_us: integer; the time, in microseconds of UTC
 -- limit: integer = 20; the most logs
@@ -6,7 +7,8 @@ select log
 from (
     select log, abs(start_us - :start_us) as distance_us
     from jobs
-    where system = :system and log in (select log from file_osts)
+    where system = :system
+        and case when :kind = 'OST' then log in (select log from file_osts) else has_requests end
 ) as runs
 where distance_us <= 604800000000
 order by distance_us nulls last, log nulls last

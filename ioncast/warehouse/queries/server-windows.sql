@@ -1,5 +1,6 @@
--- title: The most that one of some OSTs moved in each of the windows before a time
--- servers: text; the numbers of the OSTs, with a comma before and after each: ,3,4,
+-- title: The most that one of some OSTs or I/O nodes moved in each of the windows before a time
+-- kind: OST|ION = OST; servers: object storage targets, or I/O nodes
+-- servers: text; their numbers, with a comma before and after each: ,3,4,
 -- system: text; the system of the samples
 -- from_us: integer; the beginning of the windows, in microseconds of UTC
 -- to_us: integer; the end of the last window, whose number is 0
@@ -11,7 +12,7 @@ with samples as (
         floor(cast(:to_us - time_end_us as double) / :length_us) as late_window,
         floor(cast(:to_us - time_start_us - 1 as double) / :length_us) as early_window
     from server_samples
-    where system = :system and kind = 'OST' and :servers like concat('%,', server, ',%')
+    where system = :system and kind = :kind and :servers like concat('%,', server, ',%')
         and time_start_us >= :from_us and time_end_us <= :to_us
         and time_end_us - time_start_us <= :length_us
         and (read_bytes is not null or written_bytes is not null)

@@ -140,9 +140,9 @@ def joined(*rows: Rows) -> Rows:
     return tables
 
 
-def evidence(*rows: Rows, log: str = "a") -> ServerEvidence:
+def evidence(*rows: Rows, log: str = "a", **settings: Any) -> ServerEvidence:
     with store(joined(*rows)) as ask:
-        [found] = evidence_finder(ask)(log)
+        [found] = evidence_finder(ask, **settings)(log)
     return found
 
 
@@ -465,3 +465,107 @@ def test_the_page_explains_each_reason() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "servers.md").read_text(encoding="utf-8")
     for reason in get_args(Reason):
         assert f"| unknown: {reason} |" in page
+
+
+# The compute nodes of the run send to the I/O nodes 3 and 4; another node is beside each of them.
+PLACEMENT = {"n1": 3, "n2": 4, "n3": 3, "n4": 4}
+NODES = {"io_nodes": PLACEMENT}
+
+
+def on_nodes(log: str = "a", nodes: tuple[str, ...] = ("n1", "n2"), **of_log: Any) -> Rows:
+    """The run of `log_rows` without OSTs; each node writes the same bytes, evenly."""
+    rows = log_rows(log, **of_log)
+    [file] = rows["files"]
+    rows["jobs"][0]["has_requests"] = True
+    rows["file_osts"] = []
+    rows["requests"] = [
+        {
+            "log": log,
+            "id": number,
+            "api": "POSIX",
+            "operation": "write",
+            "node": node,
+            "file": file["file"],
+            "length_bytes": file["written_bytes"] // len(nodes),
+            "start_seconds": file["first_write_seconds"],
+            "end_seconds": file["last_write_seconds"],
+        }
+        for number, node in enumerate(nodes)
+    ]
+    return rows
+
+
+def io_node_samples(mib_s: Callable[[int, np.ndarray], np.ndarray], **of_samples: Any) -> Rows:
+    rows = sample_rows(mib_s, **of_samples)
+    for row in rows["server_samples"]:
+        row["kind"] = "ION"
+    return rows
+
+
+def test_an_io_node_that_others_use_far_more_than_usual_is_busy() -> None:
+    found = evidence(on_nodes(), io_node_samples(with_burst), **NODES)
+    assert (found.answer, found.server_kind, found.server) == ("busy", "ION", 4)
+    # 200 MiB/s and the usual 10 MiB/s, on average, without the run's own 5 MiB/s.
+    assert found.others_mib_s == pytest.approx(210, rel=0.05)
+    assert found.usual_mib_s is not None and 10 < found.usual_mib_s < 20
+    # Without a placement, nobody knows the I/O nodes of the run.
+    assert evidence(on_nodes(), io_node_samples(with_burst)).reason == "servers not known"
+
+
+def test_io_nodes_that_move_only_own_bytes_are_not_busy() -> None:
+    idle = io_node_samples(lambda _, starts: own_mib_s(starts))
+    found = evidence(on_nodes(), idle, **NODES)
+    assert (found.answer, found.server_kind) == ("not busy", "ION")
+    assert found.coverage == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_busy_io_node_that_the_run_does_not_use_does_not_count() -> None:
+    def burst_elsewhere(server: int, starts: np.ndarray) -> np.ndarray:
+        is_during = (starts >= BEGIN) & (starts < BEGIN + 70)
+        return small(server, starts) + 200 * (is_during & (server == 4))
+
+    found = evidence(on_nodes(nodes=("n1",), mib=30.0), io_node_samples(burst_elsewhere), **NODES)
+    assert (found.answer, found.server) == ("not busy", 3)
+
+
+def test_a_short_period_is_too_coarse_for_io_nodes_too() -> None:
+    run = on_nodes(period=(1.0, 1.0 + 2 * STEP - 0.5))
+    assert evidence(run, io_node_samples(with_burst), **NODES).reason == "too coarse"
+
+
+def test_samples_of_osts_count_where_io_nodes_have_none() -> None:
+    run = on_nodes(mib=60.0)
+    run["file_osts"] = log_rows()["file_osts"]
+    found = evidence(run, sample_rows(with_burst), **NODES)
+    assert (found.answer, found.server_kind) == ("busy", "OST")
+    both = evidence(run, sample_rows(with_burst), io_node_samples(small), **NODES)
+    assert (both.answer, both.server_kind) == ("not busy", "ION")
+
+
+def test_without_the_nodes_of_all_logs_of_the_job_the_io_nodes_are_not_known() -> None:
+    samples = io_node_samples(with_burst)
+    assert evidence(log_rows(), samples, **NODES).server_kind == "OST"
+    step = log_rows("b", program="other", job_id=5)
+    assert evidence(on_nodes(job_id=5), step, samples, **NODES).server_kind == "OST"
+    elsewhere = {"io_nodes": {"n9": 3}}
+    assert evidence(on_nodes(), samples, **elsewhere).server_kind == "OST"
+
+
+@pytest.mark.slow
+def test_a_job_on_the_same_io_node_is_named() -> None:
+    # 200 MiB/s on I/O node 4 for 70 s.
+    beside = {"start": BEGIN + 0.25, "period": (0.0, 70.0), "mib": 14_000, "program": "other"}
+    samples = io_node_samples(with_burst)
+    other = on_nodes("b", nodes=("n4",), **beside)
+    assert evidence(on_nodes(), other, samples, **NODES).by == ("b",)
+    apart = on_nodes("b", nodes=("n3",), **beside)
+    assert evidence(on_nodes(), apart, samples, **NODES).by == ()
+
+
+def test_the_words_name_an_io_node() -> None:
+    found = evidence(on_nodes(), io_node_samples(with_burst), **NODES)
+    facts = RunFacts(
+        *(600 * MIB, 10.0, UsualBandwidth("history", 20.0, 10.0, 40.0, 9), True), servers=(found,)
+    )
+    diagnosis = Diagnosis("a", None, "tetra", "app", 1, 4, 0, facts, judge(facts))
+    assert ": I/O node 4 was busy, others moved " in text_of(diagnosis)
