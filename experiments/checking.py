@@ -12,9 +12,7 @@ from experiments.evaluation import evaluate
 from experiments.provenance import PROVENANCE, read_provenance
 from experiments.published import Comparison, PrintedTable, compare, publish
 from experiments.published_tables import tables_of
-from experiments.studies.interference_tables import NAME, interference_tables
-from experiments.studies.placement_tables import NAME as PLACEMENT
-from experiments.studies.placement_tables import placement_tables
+from experiments.studies import background_tables, interference_tables, placement_tables
 from ioncast_base.text_tables import text_table
 
 _DIFFERENCES_SHOWN = 20
@@ -93,10 +91,12 @@ def check_data_set(folder: Path, *, write: bool) -> Checked:
         If a file of the data set cannot be read, or the tables cannot be written.
     """
     study = read_provenance(folder / PROVENANCE).study
-    if study == NAME:
-        tables = interference_tables(folder)
-    elif study == PLACEMENT:
-        tables = placement_tables(folder)
+    if study == interference_tables.NAME:
+        tables = interference_tables.interference_tables(folder)
+    elif study == placement_tables.NAME:
+        tables = placement_tables.placement_tables(folder)
+    elif study == background_tables.NAME:
+        tables = background_tables.background_tables(folder)
     else:
         data = read(folder)
         tables = tables_of(data, evaluate(data))

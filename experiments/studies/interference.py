@@ -12,7 +12,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -107,7 +107,8 @@ def measure(emulated: Emulated, folder: Path, darshan: Path, repetitions: int, s
     verdicts: list[Verdict] = []
     placements = {arm: folder / f"placement-{arm}.csv" for arm in (TOGETHER, APART)}
     for arm, file in placements.items():
-        _write_placement(emulated, file, _IO_NODES[arm])
+        io_nodes = dict.fromkeys(emulated.description.all_compute_nodes, _IO_NODES[arm])
+        write_placement(emulated, file, io_nodes)
     with reporting("repetitions: ") as report:
         for repetition in range(1, repetitions + 1):
             shared = chance.choice(tuple(_FIRST_NODES))
@@ -184,10 +185,13 @@ def _side_by_side(
         return list(threads.map(run, applications))
 
 
-def _write_placement(emulated: Emulated, file: Path, io_nodes: int) -> None:
-    """Write the I/O node of each compute node, as `ioncast interference --placement` reads it."""
+def write_placement(emulated: Emulated, file: Path, io_nodes: Mapping[int, int]) -> None:
+    """Write the I/O node of each compute node, as `ioncast interference --placement` reads it.
+
+    `io_nodes` has the number of I/O nodes of the run on each compute node.
+    """
     known = emulated.description
-    lines = [f"{emulated.name}-cn{c},{known.io_node(io_nodes, c)}" for c in known.all_compute_nodes]
+    lines = [f"{emulated.name}-cn{c},{known.io_node(n, c)}" for c, n in io_nodes.items()]
     write_file(file, "\n".join([*lines, ""]))
 
 
