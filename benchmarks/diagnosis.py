@@ -55,14 +55,14 @@ where own.job_id = {sys.argv[2]} and other.job_id <> own.job_id\"\"\").fetchall(
 PLAIN_SAMPLES = """
 import duckdb, sys
 bundles = f'{sys.argv[1]}/bundle=*'
-print(duckdb.sql(f\"\"\"
-with job as (select log, start_us, start_us + (run_seconds * 1e6)::bigint as end_us
-    from read_parquet('{bundles}/jobs.parquet') where job_id = {sys.argv[2]}),
-osts as (select server::varchar as server
-    from read_parquet('{bundles}/file_osts.parquet') join job using (log))
-select avg(read_bytes + written_bytes)
-from read_parquet('{bundles}/server_samples.parquet') as samples join osts using (server), job
-where time_end_us > start_us and time_start_us < job.end_us\"\"\").fetchall())
+[[log, start, seconds]] = duckdb.sql(f\"\"\"select log, start_us, run_seconds
+from read_parquet('{bundles}/jobs.parquet') where job_id = {sys.argv[2]}\"\"\").fetchall()
+osts = duckdb.sql(f\"\"\"select server::varchar from read_parquet('{bundles}/file_osts.parquet')
+where log = '{log}'\"\"\").fetchall()
+print(duckdb.sql(f\"\"\"select avg(read_bytes + written_bytes)
+from read_parquet('{bundles}/server_samples.parquet')
+where server in ({', '.join(repr(server) for [server] in osts)})
+    and time_end_us > {start} and time_start_us < {start + seconds * 1e6:.0f}\"\"\").fetchall())
 """
 
 

@@ -5,16 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from experiments.applications.darshan_writer import Record, write_log
+from ioncast.asked_data import AskedData
+from ioncast.diagnose_command import _evidence
+from ioncast.diagnosis.diagnosing import History
+from ioncast.warehouse.engine import EngineLimits, TooLargeQueryError, asking
+from ioncast.warehouse.queries import query_of, text_query
+from ioncast.warehouse.schema import SCHEMAS
 from tests.support.command import run_ioncast
 
 MIB = 1 << 20
 START_S = 1_767_225_600
+SAMPLES = SCHEMAS["server_samples"]
 
 
 def log_of(folder: Path, job: int, write_seconds: float, **changes: Any) -> Path:
@@ -204,3 +215,35 @@ def test_a_system_that_the_store_lacks_is_one_line(store: Path) -> None:
     done = run_ioncast("diagnose", "--store", store, "--system", "nope")
     assert done.returncode == 2
     assert "it has no logs of the system 'nope'" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_samples_of_other_times_are_not_read(store: Path, tmp_path: Path) -> None:
+    """The memory suffices for the samples of a few hours, and there are those of a month."""
+    copied = tmp_path / "store"
+    shutil.copytree(store, copied)
+    bundle = copied / f"bundle={'f' * 64}"
+    bundle.mkdir()
+    for name, schema in SCHEMAS.items():
+        pq.write_table(schema.empty_table(), bundle / f"{name}.parquet")
+    number = 2_000_000
+    starts = np.arange(number, dtype=np.int64) * 1_000_000 + START_S * 1_000_000
+    columns = {
+        "system": pa.repeat("here", number),
+        "kind": pa.repeat("OST", number),
+        "server": pa.repeat("3", number),
+        "time_start_us": starts,
+        "time_end_us": starts + 1_000_000,
+        "written_bytes": pa.repeat(1, number),
+    }
+    table = pa.table({name: columns.get(name, pa.nulls(number)) for name in SAMPLES.names})
+    pq.write_table(table.cast(SAMPLES), bundle / "server_samples.parquet", row_group_size=100_000)
+    limits = EngineLimits(seconds=600, memory_mib=100, threads=1, rows=100_000)
+    with asking(copied, limits=limits) as ask:
+        query = query_of("variant-runs")
+        rows = ask(query, query.values({}))
+        [slow] = History(rows).slow_logs
+        [found] = _evidence(AskedData(ask), rows, {})(slow)
+        with pytest.raises(TooLargeQueryError):
+            ask(text_query("select count(*) from server_samples"), {})
+    assert found.reason == "servers not known"
