@@ -250,6 +250,16 @@ def test_the_names_of_its_io_nodes_are_sent_with_the_outcome(site: Site) -> None
     assert names == {"42": "io2,io7", "43": None}
 
 
+def test_the_schedulers_times_are_sent_with_the_outcome(site: Site) -> None:
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    site.round()
+    [outcome] = site.outcomes()
+    start_s = int(_START_S)
+    times = [outcome[name] for name in ("submitted", "started", "ended")]
+    assert times == [_utc(start_s - 10), _utc(start_s), _utc(start_s + 590)]
+
+
 def test_names_that_cannot_be_read_or_are_too_many_keep_no_outcome_back(site: Site) -> None:
     site.name("history", f"42 {int(_START_S)} io1,io2,io3,io4,io5 end\n")
     os.mkfifo(site.folder / "jobs" / "history.old")

@@ -41,6 +41,7 @@ PAGES = {
     "jobs": "/jobs",
     "job": "/jobs/hacc-io-4-0",
     "survey": "/survey",
+    "worth": "/worth",
     "queries": "/queries",
     "query": "/queries/users",
     "benchmarks": "/benchmarks",

@@ -57,7 +57,7 @@ LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 # The Accept header of a browser.
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 LISTS = (
-    *("/", "/applications", "/jobs", "/survey", "/benchmarks", "/validation", "/predict"),
+    *("/", "/applications", "/jobs", "/survey", "/worth", "/benchmarks", "/validation", "/predict"),
     *("/docs", "/login"),
 )
 # A job of the demonstration: its row is in applications.csv.
