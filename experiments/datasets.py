@@ -264,9 +264,10 @@ def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...
     _, measurements = read_measurements(ResultFile(str(path), text), options)
     if "name" not in columns:
         raise InputError("column 'name' is missing", where=str(path))
+    bandwidths = [row for row in measurements if isinstance(row, Measurement)]
     benchmarks = tuple(
         Benchmark(row["name"], measurement)
-        for row, measurement in zip(rows, measurements, strict=True)
+        for row, measurement in zip(rows, bandwidths, strict=True)
     )
     _check_names(benchmarks, str(path))
     return benchmarks
