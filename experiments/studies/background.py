@@ -192,7 +192,7 @@ def diagnosed(folder: Path, runs: Sequence[RunOfArm]) -> Iterator[DiagnosedRun]:
     """
     with TemporaryDirectory(prefix="ioncast-") as temporary:
         store = f"--store={temporary}/store"
-        _ioncast("ingest", str(folder / LOGS), "--system=testbed", store)
+        _ioncast("ingest", str(folder / LOGS), "--system=testbed", "--requests", store)
         _ioncast("servers", "import", str(folder / SAMPLES), "--system=testbed", store)
         files = (folder / LOGS).iterdir()
         names = {hashlib.sha256(file.read_bytes()).hexdigest(): file.name for file in files}
