@@ -197,6 +197,8 @@ def _open(
             # Older versions fail where they give Arrow a condition with an unknown value.
             database.register(f"given_{name}", table)
             database.execute(f"create temp table {name} as select * from given_{name}")
+            # Some queries ask the rows of bundles, such as whether there are any samples.
+            database.execute(f"create temp view raw_{name} as select * from {name}")
     database.execute("set enable_external_access = false")
     database.execute("set lock_configuration = true")
 
