@@ -108,7 +108,7 @@ class _Test:
 
 @dataclass
 class _PrintedRun:
-    """What one run of mdtest printed."""
+    """The output of one run of mdtest."""
 
     line: int
     version: str

@@ -127,7 +127,7 @@ measurements = Table(
     ),
 )
 
-# What mdtest measures: rates of operations on files. `tasks` and the columns up to `bytes_per_file`
+# Results of mdtest: rates of operations on files. `tasks` and the columns up to `bytes_per_file`
 # describe the run. Whether a row is from before a change of the system follows from `started`.
 file_rates = Table(
     "file_rates",
