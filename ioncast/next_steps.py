@@ -44,6 +44,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "bench show": "`ioncast bench coverage` tells where measurements are missing or old",
     "bench coverage": "`ioncast campaign plan --from-logs FOLDER --platform FILE` lists what to"
     " measure",
+    "bench rates": _PREDICT,
     "bench export": "`ioncast bench import FILE --db OTHER` restores it in another database",
     "campaign plan": "`ioncast campaign run CAMPAIGN --platform FILE` measures it",
     "campaign run": "`ioncast campaign report FOLDER` shows its curves",
@@ -78,6 +79,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "experiment periodic": _CHECK,
     "experiment hacc": _CHECK,
     "experiment applications": _CHECK,
+    "experiment placement": _CHECK,
     "experiment resume": _CHECK,
     "experiment interference": _CHECK,
     "experiment background": _CHECK,
