@@ -18,7 +18,7 @@ from predictor.model.gaussian import Posterior
 Array = NDArray[np.float64]
 
 # Points and weights of a normal distribution.
-_POINTS, _WEIGHTS = hermegauss(7)
+_POINTS, _WEIGHTS = hermegauss(8)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 # Draws of each configuration's curve for the expected regret, and as many with the other sign.
 _DRAWS = 1_000

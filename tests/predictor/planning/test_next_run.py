@@ -47,7 +47,7 @@ def test_the_gain_of_decisions_is_that_of_all_results_by_their_likelihood() -> N
         after = np.array([after_run(belief, cell, result).mean for result in results])
         best = after.reshape(-1, 2, NUMBERS).max(axis=2) @ HOURS
         expected.append(np.average(best, weights=likelihood) - before)
-    # Seven points see a bend of the best bandwidth only roughly, which suffices to rank cells.
+    # Eight points see a bend of the best bandwidth only roughly, which suffices to rank cells.
     assert gains_of_decisions(belief, HOURS) == pytest.approx(expected, abs=0.1 * max(expected))
 
 
