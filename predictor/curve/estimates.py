@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 
 DRAWS = 1000
 _SEED = 9366
+# Doubts about rates of files are others than those about bandwidths.
+_SEED_OF_RATES = 800
 # An application differs from its benchmarks even if all parts were measured: the standard deviation
 # of the logarithm of their ratio, over the applications of experiments/data/testbed.
 _UNLIKE_BENCHMARK = 0.06
@@ -133,7 +135,7 @@ def with_files(estimate: Estimate, file_time: FileTime | None, io_nodes: Sequenc
     bytes_s = (1 - file_time.covered) / estimate.typical_mib_s
     files_s = file_time.files / file_time.files_per_s(io_nodes) / file_time.mib
     share = files_s / (bytes_s + files_s)
-    random = np.random.default_rng(_SEED)
+    random = np.random.default_rng(_SEED_OF_RATES)
     common = random.normal(0, file_time.doubt, (DRAWS, 1)) if file_time.doubt else 0.0
     own = random.normal(0, file_time.scatter, (2, DRAWS, len(io_nodes)))
 

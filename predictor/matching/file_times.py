@@ -62,9 +62,8 @@ class FileTime:
         if not forwarded:
             return np.full(len(io_nodes), direct[0])
         places, logarithms = zip(*forwarded, strict=True)
-        through = np.exp(np.interp(np.log2(np.maximum(io_nodes, 1)), places, logarithms))
-        known: Array = np.where(np.equal(io_nodes, 0) & bool(direct), [*direct, 1.0][0], through)
-        return known
+        through: Array = np.exp(np.interp(np.log2(np.maximum(io_nodes, 1)), places, logarithms))
+        return np.where(np.equal(io_nodes, 0), direct[0], through) if direct else through
 
     def runs(self, io_nodes: Sequence[int]) -> Array:
         """The number of runs behind each rate; 1 where the rate is interpolated."""

@@ -18,9 +18,11 @@ from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction
 from ior_configs import IorConfig
 from predictor.curve.composing import observed_mib_s
+from predictor.curve.estimates import as_expected, with_files
 from predictor.curve.explanation import explain
 from predictor.curve.prediction import Prediction, predict
 from predictor.matching.file_times import FileTime, file_time
+from predictor.model.gaussian import Posterior
 from predictor.model.measurement_summary import read_summary
 from predictor.model.system_model import SystemModel
 from summario.phases.extract import extract_phases
@@ -130,6 +132,17 @@ def test_a_wider_scatter_of_runs_makes_a_wider_interval() -> None:
     wide = width(math.exp(-0.5), math.exp(0.5))
     assert wide == pytest.approx(2.56 * 0.71 * math.sqrt(1.5), rel=0.1)
     assert width(0.95, 1.05) < wide / 3
+
+
+def test_the_doubt_about_rates_has_nothing_to_do_with_that_about_bandwidth() -> None:
+    # Half of the time is that of bytes, half of files; both doubts are a standard deviation of 0.3.
+    expected = Posterior(np.log([16.0]), np.array([[0.3**2]]), np.array([0.01]))
+    random = np.random.default_rng(9366)
+    [of_bytes] = as_expected(expected, [0.0], [{}], [0], random)
+    of_files = FileTime("create", 1000, 0.0, 1.0, 8, 0, ((0, 16_000.0, 1),), 0.3, 0.0)
+    together = with_files(of_bytes, of_files, [0])
+    assert together.typical_mib_s == pytest.approx([8.0])
+    assert together.doubt.std() == pytest.approx(0.3 / math.sqrt(2), rel=0.1)
 
 
 @pytest.mark.parametrize(
