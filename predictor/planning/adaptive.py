@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,7 +177,7 @@ class _Knowledge:
     def _elapsed_s(self) -> float:
         return time.monotonic() - self._start_s
 
-    @property
+    @cached_property
     def _cells(self) -> dict[CampaignCell, int]:
         return {cell: place for place, cell in enumerate(self._folder.cells)}
 

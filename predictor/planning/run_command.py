@@ -200,7 +200,8 @@ def _refuse(problems: Sequence[InputError]) -> None:
 
 def _goal(adaptive: bool, regret: float | None, budget: str | None) -> AdaptiveGoal | None:
     """Read the options of an adaptive campaign; None if the campaign runs all runs."""
-    given = [name for name, value in (("--regret", regret), ("--budget", budget)) if value]
+    options = {"--regret": regret, "--budget": budget}
+    given = [name for name, value in options.items() if value is not None]
     if not adaptive:
         if given:
             raise InputError("needs --adaptive", where=given[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,10 +75,12 @@ def test_no_run_begins_that_would_end_after_the_budget(site: Site) -> None:
 
 def test_a_campaign_without_an_end_in_sight_runs_every_repetition_once(site: Site) -> None:
     (site.root / "small.toml").write_text(CAMPAIGN)
-    done = site.ioncast(*site.run_arguments, "--adaptive", "--regret", "0.000001")
+    done = site.ioncast(*site.run_arguments, "--adaptive", "--regret", "0")
     assert done.returncode == 0, done.stderr
     assert "ended because every cell had all of its repetitions" in done.stdout
     assert site.cells() == EVERY_CELL_TWICE
+    report = json.loads(site.ioncast("report", "campaign", "--format", "json").stdout)
+    assert len(report["configurations"]) == 2
 
 
 def test_a_cell_whose_run_failed_is_not_tried_again_until_the_next_start(site: Site) -> None:
