@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
@@ -18,6 +19,9 @@ from ioncast.service.store.runs import RecentLog, logs_since, note_scatter
 from ioncast_base.clock import ClockCheck
 from ioncast_base.errors import DatabaseError, InputError
 from ioncast_base.times import in_utc
+
+if TYPE_CHECKING:
+    from ioncast.warehouse.engine import Ask
 
 _BETWEEN_S = 60.0
 # Servers' logs come days after the logs of runs. Older runs keep what is known of them.
@@ -60,6 +64,8 @@ class EvidenceStep:
         except DatabaseError:
             # The keeper's steps report that the database is away.
             return
+        except InputError as error:
+            _LOG.warning("no evidence from servers: %s", error)
         except Exception:
             _LOG.exception("evidence from servers is not looked up")
 
@@ -69,34 +75,46 @@ class EvidenceStep:
         bundles = frozenset(each.name for each in self._folder.glob("bundle=*"))
         if bundles != self._bundles:
             self._bundles, self._known = bundles, set()
-        if not bundles:
+        if not any(self._folder.glob("bundle=*/server_samples.parquet")):
+            # Most stores have no samples, so there is nothing to find.
             return
         since = in_utc(datetime.fromtimestamp(now_s, timezone.utc) - _RECENT)
         with transaction(self._database) as connection:
             recent = logs_since(connection, since, _MOST_LOGS)
+        self._known &= {log.sha256 for log in recent}
         by_program: dict[str, list[RecentLog]] = defaultdict(list)
         for log in recent:
             by_program[log.program].append(log)
-        for program, logs in by_program.items():
-            digests = {log.sha256 for log in logs} - self._known
-            if digests:
-                self._note(logs, self._scatters(self._folder, program, digests))
-                self._known |= digests
-        self._known &= {log.sha256 for log in recent}
+        self._look_up(
+            self._folder,
+            [logs for logs in by_program.values() if {log.sha256 for log in logs} - self._known],
+        )
 
-    def _scatters(self, folder: Path, program: str, digests: set[str]) -> dict[str, float]:
-        """Ask the store about some logs of a program, within limits."""
+    def _look_up(self, folder: Path, programs: Sequence[Sequence[RecentLog]]) -> None:
+        """Ask the store about the logs of programs; the time limit is that of all together."""
+        if not programs:
+            return
         # Without a store the service does without these libraries.
-        from ioncast.diagnosis.stored_runs import outcome_scatters  # noqa: PLC0415
         from ioncast.warehouse.engine import EngineLimits, all_rows, asking  # noqa: PLC0415
 
         limits = EngineLimits(_SECONDS, _MEMORY_MIB, threads=1, rows=_MOST_ROWS + 1)
-        try:
-            with asking(folder, limits=limits) as ask:
-                return outcome_scatters(all_rows(ask, _MOST_ROWS), program, digests)
-        except InputError as error:
-            _LOG.warning("no evidence from servers about runs of %r: %s", program, error)
-            return {}
+        with asking(folder, limits=limits) as engine:
+            ask = all_rows(engine, _MOST_ROWS)
+            for logs in programs:
+                program, digests = logs[0].program, {log.sha256 for log in logs} - self._known
+                # A program that needs too much is not asked for again; the others are, next time.
+                self._known |= digests
+                try:
+                    scatters = self._scatters(ask, program, digests)
+                except InputError as error:
+                    _LOG.warning("no evidence from servers about runs of %r: %s", program, error)
+                    return
+                self._note(logs, scatters)
+
+    def _scatters(self, ask: Ask, program: str, digests: set[str]) -> dict[str, float]:
+        from ioncast.diagnosis.stored_runs import outcome_scatters  # noqa: PLC0415
+
+        return outcome_scatters(ask, program, digests)
 
     def _note(self, logs: Sequence[RecentLog], scatters: dict[str, float]) -> None:
         """Store what changed; of several logs of a run, the largest scatter counts."""
