@@ -12,14 +12,12 @@ import json
 import os
 import random
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,13 +25,12 @@ from typing import Any, NamedTuple
 
 from benchdb.campaigns.progress_lines import reporting
 from benchdb.campaigns.standing import CampaignProgress
-from experiments.applications.installed import has_mpi4py
-from experiments.applications.running import run_application
+from experiments.applications.running import Run, run_application
 from experiments.applications.spec import Application, Step
 from experiments.datasets import LOGS, csv_of
 from experiments.platform.description import read_description
 from experiments.platform.emulated import Emulated
-from experiments.provenance import PROVENANCE, Log, Provenance, printable
+from experiments.provenance import PROVENANCE
 from experiments.published import PrintedTable, publish
 from experiments.studies.background_tables import (
     ALONE,
@@ -46,11 +43,14 @@ from experiments.studies.background_tables import (
 )
 from experiments.studies.conducting import brought_up
 from experiments.studies.interference import write_placement
-from experiments.studies.machine import this_machine, versions
+from experiments.studies.own_platform import (
+    ask_ioncast,
+    darshan_for_traces,
+    provenance_of,
+    run_together,
+)
 from experiments.studies.settings import check_new
 from ioncast_base import signals
-from ioncast_base.darshan_runtime import find_darshan
-from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.files import write_file
 
 SAMPLES, PLACEMENT = "samples.csv", "placement.csv"
@@ -95,17 +95,18 @@ def conduct(folder: Path, repetitions: int, seed: int, command: str) -> tuple[Pr
     IoncastError
         If a run fails.
     """
-    darshan = find_darshan()
-    if darshan is None or not has_mpi4py():
-        raise InputError(
-            "traces need Darshan's runtime and mpi4py",
-            remedy="install both for this machine's MPI; DARSHAN_RUNTIME_DIR names the runtime",
-        )
+    darshan = darshan_for_traces()
     check_new(folder)
     with signals.raised(), brought_up(read_description()) as emulated:
         (folder / LOGS).mkdir(parents=True)
         runs = measure(emulated, folder, darshan, repetitions, seed)
-        provenance = _provenance(emulated, runs, seed, command)
+    logs = [(run.log, APPLICATION, run.io_nodes) for run in runs]
+    logs += [
+        (_background_log(run), BACKGROUND, _BACKGROUND_IO_NODES)
+        for run in runs
+        if run.arm == LOADED
+    ]
+    provenance = provenance_of(emulated, NAME, [APPLICATION], seed=seed, command=command, logs=logs)
     write_file(folder / PROVENANCE, provenance.model_dump_json(indent=1) + "\n")
     write_file(folder / DIAGNOSES, csv_of(DiagnosedRun, diagnosed(folder, runs)))
     tables = background_tables(folder)
@@ -192,15 +193,15 @@ def diagnosed(folder: Path, runs: Sequence[RunOfArm]) -> Iterator[DiagnosedRun]:
     """
     with TemporaryDirectory(prefix="ioncast-") as temporary:
         store = f"--store={temporary}/store"
-        _ioncast("ingest", str(folder / LOGS), "--system=testbed", "--requests", store)
-        _ioncast("servers", "import", str(folder / SAMPLES), "--system=testbed", store)
+        ask_ioncast("ingest", str(folder / LOGS), "--system=testbed", "--requests", store)
+        ask_ioncast("servers", "import", str(folder / SAMPLES), "--system=testbed", store)
         files = (folder / LOGS).iterdir()
         names = {hashlib.sha256(file.read_bytes()).hexdigest(): file.name for file in files}
         placement = f"--placement={folder / PLACEMENT}"
         for run in runs:
             log = str(folder / LOGS / run.log)
             words = ["diagnose", log, store, "--system=testbed", placement, "--format=json"]
-            [answer] = json.loads(_ioncast(*words))
+            [answer] = json.loads(ask_ioncast(*words))
             yield _diagnosed(run, answer, names)
 
 
@@ -228,22 +229,14 @@ def _run(emulated: Emulated, logs: Path, darshan: Path, run: RunOfArm) -> None:
     if run.arm == LOADED:
         beside = replace(emulated, first_node=_FIRST_NODE)
         programs.append((BACKGROUND, beside, _BACKGROUND_IO_NODES, _background_log(run)))
-    start = threading.Barrier(len(programs))
-    with ThreadPoolExecutor(len(programs)) as threads:
-        started = [
-            threads.submit(
-                run_application,
-                application,
-                platform,
-                io_nodes,
-                log=logs / log,
-                darshan=darshan,
-                start=start,
-            )
-            for application, platform, io_nodes, log in programs
-        ]
-    for each in started:
-        each.result()
+
+    def run_at(program: tuple[Application, Emulated, int, str], start: threading.Barrier) -> Run:
+        application, platform, io_nodes, log = program
+        return run_application(
+            application, platform, io_nodes, log=logs / log, darshan=darshan, start=start
+        )
+
+    run_together(programs, run_at)
 
 
 def _received(emulated: Emulated, io_node: int) -> int:
@@ -253,43 +246,5 @@ def _received(emulated: Emulated, io_node: int) -> int:
     return int(json.loads(done.stdout)[0]["stats64"]["rx"]["bytes"])
 
 
-def _ioncast(*words: str) -> str:
-    program = [sys.executable, "-m", "ioncast", *words]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        raise IoncastError(done.stderr.strip(), where=words[0])
-    return done.stdout
-
-
 def _background_log(run: RunOfArm) -> str:
     return f"{run.order:02d}-{BACKGROUND.name}.darshan"
-
-
-def _provenance(
-    emulated: Emulated, runs: Sequence[RunOfArm], seed: int, command: str
-) -> Provenance:
-    known, source = emulated.description, "Darshan's runtime"
-    logs = [(run.log, APPLICATION, run.io_nodes) for run in runs]
-    logs += [
-        (_background_log(run), BACKGROUND, _BACKGROUND_IO_NODES)
-        for run in runs
-        if run.arm == LOADED
-    ]
-    return Provenance(
-        study=NAME,
-        command=printable(command),
-        date=datetime.now(timezone.utc).date().isoformat(),
-        seeds=(seed,),
-        scale=None,
-        system=known.name,
-        tasks=APPLICATION.tasks,
-        nodes=APPLICATION.nodes,
-        engine=None,
-        platform=known.model_dump(mode="json"),
-        machine=this_machine(),
-        versions=versions(),
-        logs=tuple(
-            Log(file=file, application=one.name, io_nodes=io_nodes, source=source)
-            for file, one, io_nodes in logs
-        ),
-    )

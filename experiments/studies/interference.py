@@ -9,25 +9,20 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchdb.campaigns.progress_lines import reporting
 from benchdb.campaigns.standing import CampaignProgress
-from experiments.applications.installed import has_mpi4py
 from experiments.applications.running import Run, run_application
 from experiments.applications.spec import Application, Step
 from experiments.datasets import LOGS, csv_of
 from experiments.platform.description import read_description
 from experiments.platform.emulated import Emulated
-from experiments.provenance import PROVENANCE, Log, Provenance, printable
+from experiments.provenance import PROVENANCE
 from experiments.published import PrintedTable, publish
 from experiments.studies.conducting import brought_up
 from experiments.studies.interference_tables import (
@@ -41,11 +36,14 @@ from experiments.studies.interference_tables import (
     Verdict,
     interference_tables,
 )
-from experiments.studies.machine import this_machine, versions
+from experiments.studies.own_platform import (
+    ask_ioncast,
+    darshan_for_traces,
+    provenance_of,
+    run_together,
+)
 from experiments.studies.settings import check_new
 from ioncast_base import signals
-from ioncast_base.darshan_runtime import find_darshan
-from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.files import write_file
 
 # Number of I/O nodes of a run.
@@ -72,16 +70,13 @@ def conduct(folder: Path, repetitions: int, seed: int, command: str) -> tuple[Pr
     IoncastError
         If a run fails. The data set then has the repetitions before it.
     """
-    darshan = find_darshan()
-    if darshan is None or not has_mpi4py():
-        raise InputError(
-            "traces need Darshan's runtime and mpi4py",
-            remedy="install both for this machine's MPI; DARSHAN_RUNTIME_DIR names the runtime",
-        )
+    darshan = darshan_for_traces()
     check_new(folder)
     with signals.raised(), brought_up(read_description()) as emulated:
         (folder / LOGS).mkdir(parents=True)
-        provenance = _provenance(emulated, seed, command)
+        both = (CHECKPOINT, OUTPUT)
+        logs = [(_log(one, arm), one, n) for arm, n in _IO_NODES.items() for one in both]
+        provenance = provenance_of(emulated, NAME, both, seed=seed, command=command, logs=logs)
         write_file(folder / PROVENANCE, provenance.model_dump_json(indent=1) + "\n")
         measure(emulated, folder, darshan, repetitions, seed)
     tables = interference_tables(folder)
@@ -140,11 +135,7 @@ def verdicts_of(
     pair = [logs / _log(one, arm) for one in (CHECKPOINT, OUTPUT)]
     alone = [f"--alone={logs / _log(one, ALONE)}" for one in (CHECKPOINT, OUTPUT)]
     words = [*pair, *alone, f"--placement={placement}", "--format=json"]
-    program = [sys.executable, "-m", "ioncast", "interference", *map(str, words)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        raise IoncastError(done.stderr.strip(), where=str(logs))
-    found = json.loads(done.stdout)
+    found = json.loads(ask_ioncast("interference", *map(str, words)))
     names = {run["log"]: Path(run["path"]).name.split("-")[0] for run in found["runs"]}
     named = found["bottlenecks"][0]["number"] if found["bottlenecks"] else None
     moved = names[found["moves"][0]["log"]] if found["moves"] else None
@@ -169,9 +160,8 @@ def _side_by_side(
     shared: int,
 ) -> list[Run]:
     """Run applications, which begin their I/O together."""
-    start = threading.Barrier(len(applications))
 
-    def run(application: Application) -> Run:
+    def run_at(application: Application, start: threading.Barrier) -> Run:
         return run_application(
             application,
             replace(emulated, first_node=_FIRST_NODES[shared][application]),
@@ -181,8 +171,7 @@ def _side_by_side(
             start=start,
         )
 
-    with ThreadPoolExecutor(len(applications)) as threads:
-        return list(threads.map(run, applications))
+    return run_together(applications, run_at)
 
 
 def write_placement(emulated: Emulated, file: Path, io_nodes: Mapping[int, int]) -> None:
@@ -193,29 +182,6 @@ def write_placement(emulated: Emulated, file: Path, io_nodes: Mapping[int, int])
     known = emulated.description
     lines = [f"{emulated.name}-cn{c},{known.io_node(n, c)}" for c, n in io_nodes.items()]
     write_file(file, "\n".join([*lines, ""]))
-
-
-def _provenance(emulated: Emulated, seed: int, command: str) -> Provenance:
-    known, source = emulated.description, "Darshan's runtime"
-    return Provenance(
-        study=NAME,
-        command=printable(command),
-        date=datetime.now(timezone.utc).date().isoformat(),
-        seeds=(seed,),
-        scale=None,
-        system=known.name,
-        tasks=CHECKPOINT.tasks + OUTPUT.tasks,
-        nodes=CHECKPOINT.nodes + OUTPUT.nodes,
-        engine=None,
-        platform=known.model_dump(mode="json"),
-        machine=this_machine(),
-        versions=versions(),
-        logs=tuple(
-            Log(file=_log(one, arm), application=one.name, io_nodes=io_nodes, source=source)
-            for arm, io_nodes in _IO_NODES.items()
-            for one in (CHECKPOINT, OUTPUT)
-        ),
-    )
 
 
 def _log(application: Application, arm: str) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from pathlib import Path
 
 import click
 
+from experiments.studies.study_options import (
+    command_as_given,
+    output_option,
+    print_tables,
+    seed_option,
+)
 from ioncast_base.command_options import WholeNumber, table_format_option
-from ioncast_base.text_tables import text_table
 
 
 @click.command(
@@ -28,21 +30,8 @@ Examples:
     show_default=True,
     help="Runs of each application alone, together and apart.",
 )
-@click.option(
-    "--seed",
-    type=WholeNumber(0, 2**32 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of the random order of the runs, and of the I/O node that both use.",
-)
-@click.option(
-    "--output",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    default="interference-testbed",
-    show_default=True,
-    help="A new folder for the results.",
-)
+@seed_option("Seed of the random order of the runs, and of the I/O node that both use.")
+@output_option("interference-testbed")
 @table_format_option
 def interference(repetitions: int, seed: int, output: Path, output_format: str) -> None:
     """Run two applications alone, together on one I/O node, and apart.
@@ -58,10 +47,5 @@ def interference(repetitions: int, seed: int, output: Path, output_format: str) 
     # These import scipy and SQLAlchemy.
     from experiments.studies.interference import conduct  # noqa: PLC0415
 
-    tables = conduct(output, repetitions, seed, shlex.join(["ioncast", *sys.argv[1:]]))
-    if output_format == "json":
-        record = {table.name: [dict(row) for row in table.rows] for table in tables}
-        click.echo(json.dumps({"folder": str(output), **record}, indent=1))
-        return
-    click.echo("\n\n".join(text_table(table.rows) for table in tables))
-    click.echo(f"\nmeasurements, logs and tables are in {output}")
+    tables = conduct(output, repetitions, seed, command_as_given())
+    print_tables(tables, output, output_format)

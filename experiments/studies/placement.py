@@ -11,10 +11,8 @@ import os
 import random
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 
 from benchdb.campaigns.progress_lines import reporting
@@ -26,10 +24,13 @@ from experiments.platform.description import read_description
 from experiments.platform.emulated import Emulated, exec_command
 from experiments.platform.network import Node, at_rate, io_node
 from experiments.platform.programs import run as run_program
-from experiments.provenance import PROVENANCE, Provenance, printable
+from experiments.provenance import PROVENANCE
 from experiments.published import PrintedTable, publish
 from experiments.studies.conducting import brought_up
-from experiments.studies.machine import this_machine, versions
+from experiments.studies.own_platform import (
+    provenance_of,
+    run_together,
+)
 from experiments.studies.placement_tables import (
     JOBS,
     NAME,
@@ -124,7 +125,7 @@ def conduct(
     description = read_description(PLATFORM)
     with signals.raised(), brought_up(description) as emulated:
         folder.mkdir(parents=True)
-        provenance = _provenance(emulated, seed, command)
+        provenance = provenance_of(emulated, NAME, SERIES[:1], seed=seed, command=command)
         write_file(folder / PROVENANCE, provenance.model_dump_json(indent=1) + "\n")
         measure_series(emulated, folder, series, seed)
         measure_queue(emulated, folder, rounds, seed)
@@ -176,6 +177,12 @@ def measure_queue(emulated: Emulated, folder: Path, rounds: int, seed: int) -> N
     sharing = Sharing(_SHARED, 2)
     jobs = [PlacedJob(number, 1, expected[one]) for number, one in enumerate(applications)]
     rows: list[QueueJob] = []
+
+    def run_at(
+        place: tuple[Application, tuple[str, ...], tuple[str, ...]], start: threading.Barrier
+    ) -> Run:
+        return run_on(emulated, *place, start)[0]
+
     with reporting("rounds: ") as report:
         for number in range(1, rounds + 1):
             for order, arm in enumerate(chance.sample((PLACED, RANDOM), 2), start=1):
@@ -193,27 +200,13 @@ def measure_queue(emulated: Emulated, folder: Path, rounds: int, seed: int) -> N
                 )
                 load1 = round(os.getloadavg()[0], 2)
                 places = [(one, on[one], chosen[place]) for place, one in enumerate(applications)]
-                for (one, _, through), run in zip(places, _together(emulated, places), strict=True):
+                runs = run_together(places, run_at)
+                for (one, _, through), run in zip(places, runs, strict=True):
                     row = number, order, arm, one.name, " ".join(through)
                     numbers = round(expected[one], 3), run.bytes, round(run.time_s, 3)
                     rows.append(QueueJob(*row, *numbers, run.started, load1))
             write_file(folder / QUEUE, csv_of(QueueJob, rows))
             report(CampaignProgress(rounds, number, 0))
-
-
-def _together(
-    emulated: Emulated,
-    places: Sequence[tuple[Application, tuple[str, ...], tuple[str, ...]]],
-) -> list[Run]:
-    """Run applications, which begin their I/O together."""
-    start = threading.Barrier(len(places))
-
-    def run(place: tuple[Application, tuple[str, ...], tuple[str, ...]]) -> Run:
-        application, on, through = place
-        return run_on(emulated, application, on, through, start)[0]
-
-    with ThreadPoolExecutor(len(places)) as threads:
-        return list(threads.map(run, places))
 
 
 def run_on(
@@ -259,22 +252,3 @@ def slowed(emulated: Emulated, name: str | None) -> Iterator[None]:
 def _set_rate(emulated: Emulated, node: Node, rate: str) -> None:
     for batch in at_rate(emulated.description, node, rate):
         run_program(*batch.command, told=batch.text, member=emulated.name)
-
-
-def _provenance(emulated: Emulated, seed: int, command: str) -> Provenance:
-    known = emulated.description
-    return Provenance(
-        study=NAME,
-        command=printable(command),
-        date=datetime.now(timezone.utc).date().isoformat(),
-        seeds=(seed,),
-        scale=None,
-        system=known.name,
-        tasks=SERIES[0].tasks,
-        nodes=SERIES[0].nodes,
-        engine=None,
-        platform=known.model_dump(mode="json"),
-        machine=this_machine(),
-        versions=versions(),
-        logs=(),
-    )

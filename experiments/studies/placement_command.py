@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from pathlib import Path
 
 import click
 
+from experiments.studies.study_options import (
+    command_as_given,
+    output_option,
+    print_tables,
+    seed_option,
+)
 from ioncast_base.command_options import WholeNumber, table_format_option
-from ioncast_base.text_tables import text_table
 
 
 @click.command(
@@ -35,21 +37,8 @@ Examples:
     show_default=True,
     help="Rounds of the queue, each placed and at random.",
 )
-@click.option(
-    "--seed",
-    type=WholeNumber(0, 2**32 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of the slow I/O node, of the jobs' nodes, and of the order of both arms.",
-)
-@click.option(
-    "--output",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    default="placement",
-    show_default=True,
-    help="A new folder for the results.",
-)
+@seed_option("Seed of the slow I/O node, of the jobs' nodes, and of the order of both arms.")
+@output_option("placement")
 @table_format_option
 def placement(series: int, rounds: int, seed: int, output: Path, output_format: str) -> None:
     """Find slow I/O nodes by the bandwidths of jobs, and measure the gain of placement.
@@ -64,10 +53,5 @@ def placement(series: int, rounds: int, seed: int, output: Path, output_format: 
     # These import scipy and SQLAlchemy.
     from experiments.studies.placement import conduct  # noqa: PLC0415
 
-    tables = conduct(output, series, rounds, seed, shlex.join(["ioncast", *sys.argv[1:]]))
-    if output_format == "json":
-        record = {table.name: [dict(row) for row in table.rows] for table in tables}
-        click.echo(json.dumps({"folder": str(output), **record}, indent=1))
-        return
-    click.echo("\n\n".join(text_table(table.rows) for table in tables))
-    click.echo(f"\nmeasurements and tables are in {output}")
+    tables = conduct(output, series, rounds, seed, command_as_given())
+    print_tables(tables, output, output_format)

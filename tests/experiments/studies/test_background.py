@@ -96,7 +96,7 @@ def test_the_documents_have_the_figures_of_the_shipped_tables(checked: Checked) 
 def test_without_traces_the_study_does_not_begin(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("experiments.studies.background.find_darshan", lambda: None)
+    monkeypatch.setattr("experiments.studies.own_platform.find_darshan", lambda: None)
     with pytest.raises(InputError, match="traces need Darshan's runtime and mpi4py"):
         conduct(tmp_path / "new", repetitions=6, seed=1, command="ioncast")
     assert list(tmp_path.iterdir()) == []

@@ -153,7 +153,7 @@ def test_the_documents_have_the_figures_of_the_shipped_tables() -> None:
 def test_without_traces_the_study_does_not_begin(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("experiments.studies.interference.find_darshan", lambda: None)
+    monkeypatch.setattr("experiments.studies.own_platform.find_darshan", lambda: None)
     with pytest.raises(InputError, match="traces need Darshan's runtime and mpi4py"):
         conduct(tmp_path / "new", repetitions=1, seed=1, command="ioncast")
     assert list(tmp_path.iterdir()) == []
