@@ -81,18 +81,7 @@ def diagnose(
     slow runs of the store. A run of the store is also compared with the samples of its servers that
     `ioncast servers import` stored: those of OSTs, or with a placement those of I/O nodes.
     """
-    if run is None and (page or location):
-        raise InputError("a page and a prediction are of a run", remedy="give LOG or JOB")
-    if run is not None and servers:
-        raise InputError(
-            "slow servers are those of a store", where="--servers", remedy="give no LOG"
-        )
-    if (location is None) != (io_nodes is None):
-        what = "a prediction is of a number of I/O nodes"
-        raise InputError(what, where="--db", remedy="give --db and --io-nodes")
-    if placement is not None and servers:
-        what = "a placement is for the causes of slow runs"
-        raise InputError(what, where="--placement", remedy="leave out --servers")
+    _check_options(run, page, servers, location, io_nodes, placement)
     nodes = {} if placement is None else read_placement(placement)
     folder = needed_store(store)
     with ExitStack() as stack:
@@ -121,19 +110,16 @@ def diagnose(
         evidence = _evidence(data, rows, nodes)
         own, logs, rows = _own_runs(stack, run, data, rows, system)
         history = History(rows)
-        found = []
-        for log in logs:
-            predicted = None
-            if location is not None and io_nodes is not None:
-                predicted = _predicted(own, log, rows, location, io_nodes)
-            diagnosis = history.diagnose(
+        found = [
+            history.diagnose(
                 log,
                 ask_run=own.ask,
                 ask_others=data.ask,
-                predicted=predicted,
+                predicted=_predicted(own, log, rows, location, io_nodes),
                 evidence=evidence,
             )
-            found.append(diagnosis)
+            for log in logs
+        ]
         shown = max(found, key=lambda each: each.facts.lost_seconds or 0.0)
         times = None if page is None else _server_times(data, shown.log)
     _print(found, output_format)
@@ -144,6 +130,29 @@ def diagnose(
         write_diagnosis(page, shown, history.compared_with(shown.log), times)
     if own.failed:
         sys.exit(InputError.exit_code)
+
+
+def _check_options(
+    run: str | None,
+    page: str | None,
+    servers: bool,
+    location: str | None,
+    io_nodes: int | None,
+    placement: Path | None,
+) -> None:
+    """Reject options that do not belong together."""
+    if run is None and (page or location):
+        raise InputError("a page and a prediction are of a run", remedy="give LOG or JOB")
+    if run is not None and servers:
+        raise InputError(
+            "slow servers are those of a store", where="--servers", remedy="give no LOG"
+        )
+    if (location is None) != (io_nodes is None):
+        what = "a prediction is of a number of I/O nodes"
+        raise InputError(what, where="--db", remedy="give --db and --io-nodes")
+    if placement is not None and servers:
+        what = "a placement is for the causes of slow runs"
+        raise InputError(what, where="--placement", remedy="leave out --servers")
 
 
 def _rows(data: AskedData, given: dict[str, str]) -> pa.Table:
@@ -203,9 +212,11 @@ def _needed_system(rows: pa.Table) -> str | None:
 
 
 def _predicted(
-    own: AskedData, log: str, rows: pa.Table, location: str, io_nodes: int
+    own: AskedData, log: str, rows: pa.Table, location: str | None, io_nodes: int | None
 ) -> UsualBandwidth | None:
-    """Predict the bandwidth of a log."""
+    """Predict the bandwidth of a log; None without benchmarks."""
+    if location is None or io_nodes is None:
+        return None
     import pyarrow.compute as pc  # noqa: PLC0415
 
     from ioncast.diagnosis.verdict import UsualBandwidth  # noqa: PLC0415
