@@ -126,6 +126,8 @@ def in_turn(campaign: Campaign) -> int:
     return 0 if cell is None else cell
 
 
+# These look at no belief, so only the scores need one.
+BLIND = (random_cells, random_curves)
 ORDERS: dict[str, Order] = {
     "random cells": random_cells,
     "random curves": random_curves,
@@ -201,13 +203,15 @@ def judged(truth: Truth, order: str, parameters: str, checks: tuple[int, ...], s
     campaign = Campaign(truth, state(truth, [], [], is_known), random, [], [])
     logarithms: list[float] = []
     scores = []
+    choose = ORDERS[order]
+    learns = not is_known and choose not in BLIND
     for number in range(1, max(checks) + 1):
-        cell = ORDERS[order](campaign)
+        cell = choose(campaign)
         logarithms.append(random.choice(truth.runs[cell]))
         campaign.cells.append(cell)
-        if number in checks or (not is_known and is_time_to_learn(number)):
+        if number in checks or (learns and is_time_to_learn(number)):
             campaign.belief = state(truth, campaign.cells, logarithms, is_known)
-        else:
+        elif choose not in BLIND:
             campaign.belief = after_run(campaign.belief, cell, logarithms[-1])
         if number in checks:
             expected = expected_regret(campaign.belief, campaign.hours)
