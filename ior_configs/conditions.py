@@ -2,7 +2,8 @@
 
 An option is a condition if it changes which requests reach the storage, where they go, what the
 data are or what is in memory. The other options only control the run, its checks and its output.
-Different spellings of a condition count as one, and a default is no condition.
+Different spellings of a condition count as one, and a default is no condition. Hints of MPI-IO are
+conditions too, although IOR reads them from its environment (see `ior_configs.hints`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from ioncast_base.errors import InputError
 from ioncast_base.sizes import format_size, parse_count, parse_size
 from ior_configs.command_grammar import Option, split_options
+from ior_configs.hints import canonical_hints, is_hint
 
 _BOTH = ("write", "read")
 _PACKETS = {"o": "offset", "i": "incompressible", "t": "timestamp", "r": "random"}
@@ -126,13 +128,19 @@ def spelled(option: Option) -> str:
 
 
 def tokens_of(conditions: Iterable[str]) -> list[str]:
-    """Write conditions as arguments of IOR."""
-    return [token for condition in conditions for token in _tokens(condition)]
+    """Write conditions as arguments of IOR, without hints, which are in its environment."""
+    options = (condition for condition in conditions if not is_hint(condition))
+    return [token for condition in options for token in _tokens(condition)]
+
+
+def hints_of(conditions: Iterable[str]) -> list[str]:
+    """The hints of MPI-IO among conditions."""
+    return [condition for condition in conditions if is_hint(condition)]
 
 
 def conditions_to_text(conditions: Iterable[str]) -> str:
     """Write conditions as words for a shell, as the database and its exports keep them."""
-    return shlex.join(tokens_of(conditions))
+    return shlex.join([*hints_of(conditions), *tokens_of(conditions)])
 
 
 def conditions_of_text(text: str) -> tuple[str, ...]:
@@ -143,18 +151,25 @@ def conditions_of_text(text: str) -> tuple[str, ...]:
         words = shlex.split(text)
     except ValueError as error:
         raise InputError(f"the conditions {text[:40]!r} cannot be split: {error}") from error
-    return tuple(map(spelled, split_options(words)))
+    options = [word for word in words if not is_hint(word)]
+    return (*hints_of(words), *map(spelled, split_options(options)))
 
 
 def canonical(
-    conditions: Iterable[str], *, api: str, operations: Iterable[str], reordered: bool
+    conditions: Iterable[str],
+    *,
+    api: str,
+    operations: Iterable[str],
+    reordered: bool,
+    collective: bool,
 ) -> tuple[str, ...]:
     """Write conditions in their newest spelling, sorted, without those that change nothing.
 
     Each condition is an option in any spelling: ``-M 75%``, ``-O reorderTasksRandom=1``. If a
     condition is given twice, the last one counts.
     """
-    done = set(operations)
+    conditions, done = list(conditions), set(operations)
+    hints = hints_of(conditions) if api in _HINTED else []
     found: dict[str, str | None] = {}
     levels: Counter[str] = Counter()
     for option in split_options(tokens_of(conditions)):
@@ -170,7 +185,8 @@ def canonical(
             found[condition.option] = _with_value(condition, option.value or "1")
     if not (reordered or found.get("-Z")):
         found.pop("-Q", None)
-    return tuple(sorted(written for written in found.values() if written))
+    kept = canonical_hints(hints, operations=done, collective=collective)
+    return tuple(sorted([*kept, *(written for written in found.values() if written)]))
 
 
 def refusals(conditions: Iterable[str]) -> list[str]:

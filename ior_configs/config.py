@@ -14,7 +14,8 @@ from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.sizes import format_size, parse_count, parse_size
 from ioncast_base.wording import counted
 from ior_configs.command_grammar import Option, split_options
-from ior_configs.conditions import canonical, is_condition, spelled, tokens_of
+from ior_configs.conditions import canonical, hints_of, is_condition, spelled, tokens_of
+from ior_configs.hints import aggregators_of, with_places
 from ior_configs.launchers import split_command_line
 
 _API = re.compile(r"[A-Z0-9][A-Z0-9_.-]*")
@@ -58,7 +59,8 @@ class IorConfig:
     conditions : tuple of str
         Options without a field that change what the run does to storage or memory, such as ``-Z``
         or ``-M 75%``, each in one spelling and without defaults (see `ior_configs.conditions`).
-        Conditions that change nothing for the run's operations and interface are left out.
+        Conditions that change nothing for the run's operations and interface are left out. Hints
+        of MPI-IO are written as IOR reads them: ``IOR_HINT__MPI__cb_nodes=4``.
     other_options : tuple of str
         All other options of IOR as they were given, each flag on its own.
 
@@ -127,10 +129,11 @@ class IorConfig:
         config = cls.from_args(line.args)
         tasks = line.tasks if config.tasks is None else config.tasks
         nodes = line.nodes if config.nodes is None else config.nodes
-        return replace(config, tasks=tasks, nodes=nodes)
+        conditions = (*config.conditions, *line.hints)
+        return replace(config, tasks=tasks, nodes=nodes, conditions=conditions)
 
     def to_args(self) -> list[str]:
-        """Write arguments for `from_args`, without tasks, nodes and an unknown `fsync`."""
+        """Write arguments for `from_args`, without tasks, nodes, hints and an unknown `fsync`."""
         flags = {
             "-w": self.write,
             "-r": self.read,
@@ -162,7 +165,12 @@ class IorConfig:
         It lacks `nodes`, without the launcher also `tasks`, and an `fsync` that is not known.
         """
         prefix = ["mpiexec", "-n", str(self.tasks)] if launcher and self.tasks is not None else []
-        return shlex.join([*prefix, "ior", *self.to_args()])
+        return shlex.join([*prefix, *self.environment(), "ior", *self.to_args()])
+
+    def environment(self) -> list[str]:
+        """The words in front of IOR that give it the hints of the `conditions`; none without."""
+        hints = with_places(hints_of(self.conditions), self.nodes)
+        return ["env", *hints] if hints else []
 
     @property
     def operation(self) -> str:
@@ -218,6 +226,16 @@ class IorConfig:
         requests = self.requests_per_process
         consecutive = requests - self.segments
         return "contiguous" if 5 * consecutive >= 4 * (requests - 1) else "sequential"
+
+    @property
+    def aggregators(self) -> int | None:
+        """Processes that move the data of collective calls, if hints tell that these are buffered.
+
+        None without such hints: MPI-IO then buffers, or not, as it does by default.
+        """
+        if not (self.conditions and self.collective):
+            return None
+        return aggregators_of(self.conditions, self.operation, self.nodes)
 
     @property
     def kind(self) -> Kind:
@@ -286,6 +304,7 @@ def _conditions(config: IorConfig) -> tuple[str, ...]:
         api=config.api,
         operations=config.operation.split("+"),
         reordered=config.reorder_tasks,
+        collective=config.collective,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from ioncast_base.errors import InputError
 from ioncast_base.sizes import parse_count
+from ior_configs.hints import hints_in, is_hint
 
 _PROGRAM = re.compile(r"ior(?:[-_.0-9][^=]*)?", re.IGNORECASE)
 
@@ -51,12 +52,13 @@ _LAUNCHERS = {
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The parts of a command line."""
+    """The parts of a command line; `hints` are those of MPI-IO in the environment of IOR."""
 
     tasks: int | None
     nodes: int | None
     args: tuple[str, ...]
     launch: tuple[str, ...]
+    hints: tuple[str, ...]
 
 
 def split_command_line(text: str) -> CommandLine:
@@ -70,14 +72,16 @@ def split_command_line(text: str) -> CommandLine:
         raise InputError(f"the command line cannot be split into words: {error}") from error
     program = _program_position(words)
     tasks, nodes = _placement(words[:program])
-    return CommandLine(tasks, nodes, tuple(words[program + 1 :]), tuple(words[:program]))
+    launch, args = tuple(words[:program]), tuple(words[program + 1 :])
+    return CommandLine(tasks, nodes, args, launch, tuple(hints_in(launch)))
 
 
 def _program_position(words: Sequence[str]) -> int:
     for position, word in enumerate(words):
         following = words[position + 1 : position + 2]
         is_last_or_has_options = not following or following[0].startswith("-")
-        if _PROGRAM.fullmatch(PurePosixPath(word).name) and is_last_or_has_options:
+        is_program = _PROGRAM.fullmatch(PurePosixPath(word).name) and not is_hint(word)
+        if is_program and is_last_or_has_options:
             return position
     raise InputError(
         "there is no ior in the command line", remedy='write it like "mpiexec -n 32 ior -w -b 16m"'

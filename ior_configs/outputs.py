@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ioncast_base.errors import InputError, Remedy
+from ior_configs.conditions import hints_of
 from ior_configs.config import IorConfig
 from ior_configs.page_cache import may_be_cached
 from ior_configs.printed_runs import PrintedRun, printed_runs
@@ -143,12 +144,13 @@ def _results_of(run: PrintedRun, given: IorConfig | None, *, is_first: bool) -> 
 
 
 def config_as_printed(command: str, given: IorConfig | None) -> IorConfig:
-    """Read the command line in an output, which IOR prints without quoting."""
+    """Read the command line in an output, which IOR prints without quoting and environment."""
     config = _config_of(command)
     if given is None:
         return config
     return replace(
         config,
+        conditions=(*config.conditions, *hints_of(given.conditions)),
         tasks=given.tasks if config.tasks is None else config.tasks,
         nodes=given.nodes if config.nodes is None else config.nodes,
     )

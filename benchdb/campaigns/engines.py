@@ -99,7 +99,8 @@ def _ior_measure(job: BenchmarkJob) -> str:
 
 
 def _ior(job: BenchmarkJob, config: IorConfig) -> str:
-    return f"{job.launch} {shlex.join([job.program, *config.to_args()])}".strip()
+    words = [*config.environment(), job.program, *config.to_args()]
+    return f"{job.launch} {shlex.join(words)}".strip()
 
 
 def _fio_refusals(config: IorConfig) -> list[str]:

@@ -308,6 +308,71 @@ def test_options_that_change_no_io_are_no_condition(text: str) -> None:
     assert from_words(text).pattern().conditions == ()
 
 
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "mpiexec -n 16 -genv IOR_HINT__MPI__romio_cb_write enable -genv IOR_HINT__MPI__cb_nodes 4"
+        " -genv IOR_HINT__MPI__cb_config_list '*:4'",
+        "mpiexec -n 16 -env IOR_HINT__MPI__cb_nodes 4 -genv IOR_HINT__MPI__romio_cb_write=enable",
+        "mpirun -np 16 -x IOR_HINT__MPI__cb_nodes=4 -x IOR_HINT__MPI__romio_cb_write=enable",
+        "srun -n 16 --export=ALL,IOR_HINT__MPI__cb_nodes=4,IOR_HINT__MPI__romio_cb_write=enable",
+        "IOR_HINT__MPI__romio_cb_write=enable IOR_HINT__MPI__cb_nodes=4 mpiexec -n 16",
+        "mpiexec -n 16 env IOR_HINT__MPI__cb_nodes=4 IOR_HINT__MPI__romio_cb_write=enable",
+    ],
+)
+def test_hints_of_mpi_io_are_read_from_the_environment_of_ior(launch: str) -> None:
+    hinted = IorConfig.from_command_line(f"{launch} ior -a MPIIO -c -w -b 16m -t 1m")
+    assert hinted.conditions == (
+        "IOR_HINT__MPI__cb_nodes=4",
+        "IOR_HINT__MPI__romio_cb_write=enable",
+    )
+    assert (hinted.tasks, hinted.aggregators) == (16, 4)
+    assert IorConfig.from_command_line(hinted.command_line(launcher=True)) == hinted
+
+
+def test_a_node_may_have_as_many_aggregators_as_asked_for() -> None:
+    """ROMIO takes one process of each node unless `cb_config_list` allows more."""
+    hinted = IorConfig(
+        api="MPIIO",
+        write=True,
+        collective=True,
+        tasks=32,
+        conditions=("IOR_HINT__MPI__cb_nodes=8", "IOR_HINT__MPI__romio_cb_write=enable"),
+    )
+    places = "IOR_HINT__MPI__cb_config_list=*:"
+    assert places + "8" in hinted.environment()
+    assert places + "2" in replace(hinted, nodes=4).environment()
+    assert not any(places in word for word in replace(hinted, nodes=8).environment())
+
+
+def test_without_a_number_each_node_has_an_aggregator() -> None:
+    hinted = IorConfig.from_command_line(
+        "srun -n 32 -N 4 env IOR_HINT__MPI__romio_cb_read=enable ior -a MPIIO -c -r"
+    )
+    assert hinted.aggregators == 4
+
+
+@pytest.mark.parametrize(
+    ("hint", "options"),
+    [
+        ("romio_cb_write=enable", "-a POSIX -w"),
+        ("romio_cb_write=enable", "-a MPIIO -w"),
+        ("romio_cb_write=enable", "-a MPIIO -c -r"),
+        ("romio_cb_write=automatic", "-a MPIIO -c -w"),
+        ("cb_nodes=4", "-a MPIIO -w"),
+        ("romio_ds_read=disable", "-a MPIIO -w"),
+    ],
+)
+def test_hints_without_effect_are_no_condition(hint: str, options: str) -> None:
+    hinted = IorConfig.from_command_line(f"env IOR_HINT__MPI__{hint} ior {options}")
+    assert hinted == IorConfig.from_command_line(f"ior {options}")
+
+
+def test_a_damaged_hint_is_an_error() -> None:
+    with pytest.raises(InputError, match="is not a hint of MPI-IO"):
+        IorConfig.from_command_line("env IOR_HINT__MPI__cb_nodes= ior -a MPIIO -c -w")
+
+
 def test_each_operation_has_its_own_conditions() -> None:
     both = from_words("-w -r -Z -E -M 1g")
     assert both.conditions == ("-E", "-M 1g", "-Z")
@@ -378,6 +443,8 @@ CONDITIONS = [
     "-Z", "-Q 3", "-Q 1", "-E", "-u", "-M 75%", "-M 1024m", "-O memoryPerTask=1g", "-l random",
     "-l t", "-V", "--mpiio.useFileView", "-J 1m", "-U my hints", "--dfs.oclass=S 1",
     "--posix.lustre.stripecount=-1", "-O lustreStripeCount=4", "--posix.rangelocks",
+    "IOR_HINT__MPI__cb_nodes=4", "IOR_HINT__MPI__romio_cb_write=enable",
+    "IOR_HINT__MPI__cb_config_list=n1:2,*:1",
 ]  # fmt: skip
 OTHERS = [("-v",), ("-G", "-5"), ("-G=7",), ("-R",), ("-W",), ("--dfs.pool=p",), ("-O", "refNum=3")]
 
@@ -416,7 +483,8 @@ def configs(draw: st.DrawFn) -> IorConfig:
 
 @given(configs())
 def test_arguments_are_read_back(config: IorConfig) -> None:
-    expected = replace(config, tasks=None, nodes=None)
+    options = tuple(one for one in config.conditions if not one.startswith("IOR_HINT"))
+    expected = replace(config, tasks=None, nodes=None, conditions=options)
     assert IorConfig.from_args(config.to_args()) == expected
 
 

@@ -324,6 +324,15 @@ def test_ior_rejects_options_that_have_no_effect(changes: dict[str, Any], said: 
     assert (clauses == []) if said is None else clauses[0].startswith(said)
 
 
+def test_hints_of_mpi_io_are_in_the_environment_of_ior() -> None:
+    conditions = ("IOR_HINT__MPI__cb_nodes=4", "IOR_HINT__MPI__romio_cb_write=enable")
+    config = pattern(api="MPIIO", collective=True, conditions=conditions)
+    assert ENGINES["ior"].refusals(config) == []
+    command = ENGINES["ior"].measure(job("ior", config, Path("/scratch"), launch="srun -n 4"))
+    assert command.startswith(f"srun -n 4 env {' '.join(conditions)} ")
+    assert IorConfig.from_command_line(command).conditions == conditions
+
+
 @given(config=posix_patterns(), launch=st.sampled_from(["srun -n $N", "mpiexec -n 4", ""]))
 def test_the_command_of_ior_is_the_configuration(config: IorConfig, launch: str) -> None:
     ours = job("ior", config, Path("/scratch"), launch=launch, program="/opt/i or/ior")
