@@ -248,10 +248,13 @@ def _clauses(one: Difference) -> str:
         ours, theirs = map(_blocks, (one.wanted, one.measured))
         return f"a process has {ours} without gaps, one of the benchmark has {theirs}"
     if one.name == "collective buffering":
-        return (
-            f"the collective calls were buffered ({one.wanted}); the database does not tell"
-            " whether those of the benchmark were"
+        ours = f"were buffered ({one.wanted})" if one.wanted else "were not buffered by hints"
+        theirs = (
+            f"those of the benchmark had {one.measured}"
+            if one.measured
+            else "the database does not tell whether those of the benchmark were"
         )
+        return f"the collective calls {ours}; {theirs}"
     order = one.wanted or "unknown"
     return f"the order of requests is {order}, the benchmark has {one.measured} ones"
 

@@ -12,6 +12,7 @@ from typing import Literal
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import counted, in_digits
 from ior_configs import IorConfig
+from ior_configs.hints import buffering
 from predictor.matching.file_times import FileTime
 from predictor.matching.uneven import Limits, placed_nodes
 from summario.naming import phases_named
@@ -102,8 +103,8 @@ class Match:
         Each process makes the POSIX calls for its own collective calls, if the hints of MPI-IO are
         the default ones and the processes' ranges in a call do not overlap, as those of IOR never
         do (ROMIO, `romio_cb_write=automatic`). If a phase has fewer aggregators than processes, or
-        other bytes in POSIX, its collective calls were buffered. The database does not know
-        whether a benchmark's were.
+        other bytes in POSIX, its collective calls were buffered. Whether a benchmark's were is
+        known only if its hints tell the number of aggregators.
         """
         match = self
         is_other = self.wanted.requests_per_process > 1 and phase.order != self.wanted.order
@@ -113,12 +114,22 @@ class Match:
             kind = "interpolated" if match.kind == "exact" else match.kind
             match = replace(match, kind=kind, differences=(*known, unsure))
         if (buffering := _collective_buffering(phase)) and match.curve is not None:
-            kind = "interpolated" if match.kind == "exact" else match.kind
-            unsure = Difference("collective buffering", buffering, None)
-            match = replace(match, kind=kind, differences=(*match.differences, unsure))
+            match = match._said_of_buffering(buffering)
         if match.kind == "exact" and phase.is_mostly_metadata:
             match = replace(match, kind="interpolated", is_mostly_metadata=True)
         return match
+
+    def _said_of_buffering(self, buffering: str) -> Match:
+        """Tell how a phase buffered its collective calls, unless its benchmark did so too."""
+        name: Literal["collective buffering"] = "collective buffering"
+        known = [difference for difference in self.differences if difference.name != name]
+        aggregators = self.curve.config.aggregators if self.curve else None
+        if len(known) == len(self.differences) and aggregators is not None:
+            return self
+        measured = None if aggregators is None else counted(aggregators, "aggregator")
+        kind = "interpolated" if self.kind == "exact" else self.kind
+        unsure = Difference(name, buffering, measured)
+        return replace(self, kind=kind, differences=(*known, unsure))
 
     @property
     def repetitions(self) -> dict[int, tuple[float, ...]]:
@@ -185,7 +196,15 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
         multi_file=files > 1,
         tasks=processes,
         nodes=min(nodes, processes) if nodes else None,
+        conditions=_hints(phase),
     )
+
+
+def _hints(phase: Phase) -> tuple[str, ...]:
+    """Write the hints with which a run has the aggregators of a phase that buffered its calls."""
+    if phase.aggregators is None or not 0 < phase.aggregators < phase.processes:
+        return ()
+    return buffering(phase.operation, phase.aggregators)
 
 
 def _collective_buffering(phase: Phase) -> str | None:

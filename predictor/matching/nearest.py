@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from benchdb.measurements.curves import Curve, Measured
 from ioncast_base.kinds import Kind
+from ioncast_base.wording import counted
 from ior_configs import IorConfig
+from ior_configs.hints import aggregators_of, without_buffering
 from predictor.matching.configurations import Difference, Match, configuration
 from summario.phases.values import Part, Phase
 
@@ -39,7 +41,9 @@ _ROUNDING = 1e-9
 # Answers of `_kind_and_orders` that are kept; each takes about 300 bytes.
 _MOST_KINDS = 50_000
 # The names of properties (see `Properties`); the first changes bandwidth most.
-_NAMES: tuple[Literal["fsync", "order", "conditions"], ...] = ("fsync", "order", "conditions")
+_NAMES: tuple[Literal["collective buffering", "fsync", "order", "conditions"], ...] = (
+    *("collective buffering", "fsync", "order", "conditions"),
+)
 
 
 def features(config: Comparable, *, stonewalled: bool = False) -> dict[str, float | None]:
@@ -82,24 +86,31 @@ def ratios(
 class Properties(NamedTuple):
     """The properties of a configuration, beside its kind and its sizes, that change bandwidth.
 
-    They are those of `IorConfig`. The fsync of reads is "none", because IOR calls it only for
-    writes.
+    They are those of `IorConfig`, but conditions are without the hints that tell the number of
+    aggregators. The fsync of reads is "none", because IOR calls it only for writes.
     """
 
     fsync: str | None
     order: str
     conditions: tuple[str, ...]
+    aggregators: int | None
 
 
 def properties(config: IorConfig) -> Properties:
     """Read the properties of a configuration that either reads or writes."""
     fsync = config.fsync if config.write else "none"
-    return Properties(fsync, config.order, config.conditions)
+    if (aggregators := config.aggregators) is None:
+        return Properties(fsync, config.order, config.conditions, None)
+    return Properties(fsync, config.order, without_buffering(config.conditions), aggregators)
 
 
 def differences(wanted: Properties, measured: Properties) -> tuple[Difference, ...]:
-    """List the properties that differ; a value that is not known may differ."""
+    """List the properties that differ; a value that is not known may differ.
+
+    Without hints it is not known whether collective calls are buffered, on both sides alike.
+    """
     pairs = {
+        "collective buffering": (_aggregators(wanted), _aggregators(measured)),
         "fsync": (wanted.fsync, measured.fsync),
         "order": (wanted.order, measured.order),
         "conditions": (" ".join(wanted.conditions), " ".join(measured.conditions)),
@@ -107,8 +118,12 @@ def differences(wanted: Properties, measured: Properties) -> tuple[Difference, .
     return tuple(
         Difference(name, *pairs[name])
         for name in _NAMES
-        if pairs[name][0] is None or pairs[name][0] != pairs[name][1]
+        if pairs[name][0] != pairs[name][1] or (name == "fsync" and wanted.fsync is None)
     )
+
+
+def _aggregators(its: Properties) -> str | None:
+    return None if its.aggregators is None else counted(its.aggregators, "aggregator")
 
 
 def group_of(config: IorConfig) -> GroupKey:
@@ -368,7 +383,10 @@ def _of_row(row: Measured) -> Traits:
         row.segments,
     )
     fsync = row.fsync if row.operation == "write" else "none"
-    own = Properties(fsync, order, row.conditions)
+    hinted = row.conditions and row.collective
+    aggregators = aggregators_of(row.conditions, row.operation, row.nodes) if hinted else None
+    conditions = row.conditions if aggregators is None else without_buffering(row.conditions)
+    own = Properties(fsync, order, conditions, aggregators)
     return Traits(row, found, own, in_block, row.stonewalled, row.coverage, row.id)
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ior_configs import IorConfig
-from predictor.matching.nearest import SIZES, logarithms
+from predictor.matching.nearest import SIZES, logarithms, properties
 
 Array = NDArray[np.float64]
 
 STRIDED_MPI_IO = "1D-strided MPI-IO"
-# Properties that a configuration has or does not have.
+# Properties that a configuration has or does not have. The more processes share an aggregator, the
+# larger is "collective buffering".
 FLAGS = (
     *("file per process", "1D-strided", "random", "collective", "MPI-IO"),
     *("read", "O_DIRECT", "fsync at the end", "fsync after each write", "conditions"),
-    STRIDED_MPI_IO,
+    *(STRIDED_MPI_IO, "collective buffering"),
 )
 # The flags of each difference of a match (see `predictor.matching.configurations.Difference`).
 FLAGS_OF = {
@@ -25,7 +27,7 @@ FLAGS_OF = {
     "order": (STRIDED_MPI_IO, "random"),
     "conditions": ("conditions",),
     "block": (),
-    "collective buffering": (),
+    "collective buffering": ("collective buffering",),
 }
 # A configuration whose fsync is not known lies between the runs with and without one at the end.
 # Runs with an fsync after each write are rare and several times slower, so it is far from them.
@@ -48,8 +50,11 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
     -------
     array of shape (len(SIZES) + len(FLAGS),)
         Base-2 logarithms of the sizes, NaN if unknown; flags as 0 or 1. An fsync that is not known
-        is half an fsync at the end.
+        is half an fsync at the end. Collective buffering is 1 + the base-2 logarithm of the
+        processes per aggregator, if hints tell the aggregators.
     """
+    its = properties(config)
+    shared_by = max((config.tasks or 1) / its.aggregators, 1) if its.aggregators else 0.5
     flags = (
         config.file_per_process,
         config.spatiality == "sequential",
@@ -59,8 +64,9 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
         config.operation == "read",
         config.odirect,
         *_FSYNC_FLAGS["none" if config.operation == "read" else config.fsync],
-        bool(config.conditions),
+        bool(its.conditions),
         config.api == "MPIIO" and config.order == "sequential",
+        1 + math.log2(shared_by),
     )
     return np.array([*logarithms(config, stonewalled=stonewalled), *map(float, flags)])
 

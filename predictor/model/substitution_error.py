@@ -63,8 +63,12 @@ def taught(config: IorConfig, name: str) -> Taught:
     its = properties(config)
     if name == "order":
         return name, config.operation, config.api, str(config.collective), its.order
-    value = " ".join(its.conditions) if name == "conditions" else str(its.fsync)
-    return name, config.operation, value
+    values = {
+        "conditions": " ".join(its.conditions),
+        "collective buffering": str(its.aggregators),
+        "fsync": str(its.fsync),
+    }
+    return name, config.operation, values[name]
 
 
 def together(io_nodes: Sequence[int]) -> NDArray[np.float64]:

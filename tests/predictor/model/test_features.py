@@ -45,6 +45,15 @@ def test_each_option_that_tells_patterns_apart_is_a_flag(
     assert found == sizes | NONE | said
 
 
+@pytest.mark.parametrize(("aggregators", "value"), [(16, 1.0), (4, 3.0), (1, 5.0)])
+def test_collective_buffering_grows_with_the_processes_of_an_aggregator(
+    aggregators: int, value: float
+) -> None:
+    hints = f"IOR_HINT__MPI__cb_nodes={aggregators} IOR_HINT__MPI__romio_cb_write=enable"
+    found = in_numbers(f"mpiexec -n 16 env {hints} ior -w -a MPIIO -c -b 4m -t 1m")
+    assert (found["collective buffering"], found["conditions"]) == (value, 0.0)
+
+
 def test_an_unknown_fsync_is_between_none_and_one_at_the_end() -> None:
     unknown = IorConfig(write=True, fsync=None)
     found = dict(zip(FLAGS, pattern(unknown)[len(SIZES) :], strict=True))
