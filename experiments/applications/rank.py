@@ -91,7 +91,7 @@ def _do(step: dict[str, Any], buffer: memoryview, communicator: Any) -> dict[str
     open_file = _open_mpiio if step["api"] == "MPIIO" else _open_posix
     writes = step["operation"] == "write"
     open_start = _now()
-    move, close = open_file(step["path"], writes, communicator)
+    move, close = open_file(step["path"], writes, communicator, step["hints"])
     open_end = _now()
     requests = []
     for offset, size in step["accesses"]:
@@ -108,7 +108,7 @@ def _do(step: dict[str, Any], buffer: memoryview, communicator: Any) -> dict[str
 Move = Callable[[int, memoryview], int]
 
 
-def _open_posix(path: str, writes: bool, _: Any) -> tuple[Move, Callable[[], None]]:
+def _open_posix(path: str, writes: bool, *_: Any) -> tuple[Move, Callable[[], None]]:
     if writes:
         file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o664)
         return lambda offset, view: os.pwrite(file, view, offset), lambda: os.close(file)
@@ -116,11 +116,16 @@ def _open_posix(path: str, writes: bool, _: Any) -> tuple[Move, Callable[[], Non
     return lambda offset, view: os.preadv(file, [view], offset), lambda: os.close(file)
 
 
-def _open_mpiio(path: str, writes: bool, communicator: Any) -> tuple[Move, Callable[[], None]]:
+def _open_mpiio(
+    path: str, writes: bool, communicator: Any, hints: dict[str, str]
+) -> tuple[Move, Callable[[], None]]:
     from mpi4py import MPI  # noqa: PLC0415  # as above
 
     mode = MPI.MODE_WRONLY | MPI.MODE_CREATE if writes else MPI.MODE_RDONLY
-    file = MPI.File.Open(communicator, path, mode)
+    info = MPI.Info.Create()
+    for name, value in hints.items():
+        info.Set(name, value)
+    file = MPI.File.Open(communicator, path, mode, info)
     transfer = file.Write_at_all if writes else file.Read_at_all
     status = MPI.Status()
 

@@ -25,6 +25,7 @@ from experiments.applications.installed import has_mpi4py
 from experiments.applications.launching import Launch, Platform
 from experiments.applications.spec import Application, Step, hacc_io_particles
 from ioncast_base.errors import InputError, IoncastError
+from ior_configs.hints import PREFIX, buffering, with_places
 
 LogSource = Literal["darshan", "counters"]
 """The origin of a log: Darshan's runtime, or the bundled ranks' own counters."""
@@ -293,6 +294,7 @@ def _plan(application: Application, task: int, data: Path) -> list[dict[str, Any
             "path": str(data / step.file_name(task)),
             "operation": step.operation,
             "api": step.api,
+            "hints": _hints(step, application.nodes),
             "accesses": step.accesses(task, application.tasks),
             "pause_s": application.pause_s if number else 0.0,
         }
@@ -325,6 +327,14 @@ def _file_use(
             )
         ),
     )
+
+
+def _hints(step: Step, nodes: int) -> dict[str, str]:
+    """Write the hints of MPI-IO with which a step has its aggregators, evenly on all nodes."""
+    if not step.aggregators:
+        return {}
+    hints = with_places(buffering(step.operation, step.aggregators), nodes)
+    return dict(hint.removeprefix(PREFIX).split("=", 1) for hint in hints)
 
 
 def _step_run(step: Step, uses: Sequence[FileUse]) -> StepRun:

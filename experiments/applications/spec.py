@@ -7,7 +7,7 @@ of each process and does not change the size of a request.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ioncast_base.errors import InputError
@@ -49,6 +49,9 @@ class Step:
     weights : tuple of int
         Number of times that each process repeats its requests; 0 for a process that takes no
         part. Without weights, each process makes its requests once.
+    aggregators : int
+        Number of processes that move the data of collective calls, by hints of MPI-IO; 0 leaves it
+        to MPI-IO.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Step:
     header_bytes: int = 0
     api: Literal["POSIX", "MPIIO"] = "POSIX"
     weights: tuple[int, ...] = ()
+    aggregators: int = 0
 
     def __post_init__(self) -> None:
         positive = self.requests and all(size > 0 and count > 0 for size, count in self.requests)
@@ -76,6 +80,7 @@ class Step:
             "collective I/O needs a shared file, and all processes equally": (
                 self.api == "MPIIO" and (self.file_access == "unique" or bool(self.weights))
             ),
+            "only collective I/O has aggregators": self.aggregators > 0 and self.api != "MPIIO",
         }
         for refusal, refused in refusals.items():
             if refused:
@@ -293,6 +298,13 @@ def collective(tasks: int, nodes: int, scale: float) -> Application:
     requests = _requests(64 * _MIB, 128 * _KIB, scale)
     step = Step("field", "write", "shared", "1d-strided", requests, api="MPIIO")
     return Application("collective", tasks, nodes, (step,))
+
+
+def aggregated(tasks: int, nodes: int, scale: float) -> Application:
+    """Write as `collective` does, through one aggregator for every fourth process."""
+    [step] = collective(tasks, nodes, scale).steps
+    hinted = replace(step, aggregators=max(tasks // 4, 1))
+    return Application("aggregated", tasks, nodes, (hinted,))
 
 
 def _requests(process_bytes: int, request_bytes: int, scale: float) -> tuple[tuple[int, int], ...]:

@@ -116,6 +116,7 @@ def pattern_name(config: IorConfig) -> str:
         config.operation[0],
         *(["mpiio"] if config.api == "MPIIO" else []),
         *(["coll"] if config.collective else []),
+        *([f"cb{config.aggregators}"] if config.aggregators else []),
         "shared" if config.file_access == "shared" else "fpp",
         _LAYOUTS[config.layout],
         format_size(config.transfer_size),

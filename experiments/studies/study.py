@@ -69,8 +69,8 @@ STUDIES = (
         name="applications",
         title="More applications",
         summary="Run more applications: phases of different kinds, uneven I/O of some of the"
-        " processes, and collective MPI-IO.",
-        builders=(spec.multiphase, spec.irregular, spec.collective),
+        " processes, and collective MPI-IO with and without aggregators.",
+        builders=(spec.multiphase, spec.irregular, spec.collective, spec.aggregated),
         scale=1 / 32,
     ),
 )

@@ -21,6 +21,7 @@ def test_the_studies_have_all_applications_of_the_report_and_more() -> None:
         "multiphase",
         "irregular",
         "collective",
+        "aggregated",
     }
 
 
