@@ -16,7 +16,7 @@ from measuring import DATA
 
 import predictor.model.priors
 from predictor.model.features import FEATURES, with_io_nodes
-from predictor.model.learning import CurveProcess
+from predictor.model.likelihood import most_likely
 from predictor.model.priors import Learned, in_units, weak
 from predictor.model.system_model import measurements
 
@@ -39,8 +39,8 @@ def learned_from(folder: Path) -> Learned:
     cells = with_io_nodes(rows, io_nodes)
     differing = np.ptp(cells, axis=0) > 0
     names = [name for name, differs in zip(FEATURES, differing, strict=True) if differs]
-    process = CurveProcess(prior=partial(weak, names=names)).fit(cells[:, differing], logarithms)
-    return in_units(process.parameters_, names)
+    prior = partial(weak, names=names)
+    return in_units(most_likely(cells[:, differing], logarithms, prior=prior), names)
 
 
 if __name__ == "__main__":

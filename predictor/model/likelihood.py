@@ -1,7 +1,7 @@
-"""Learn the hyperparameters of a Gaussian process by maximum likelihood.
+"""Learn the hyperparameters of a Gaussian process by maximum marginal likelihood.
 
-It needs SciPy, but not scikit-learn, whose import takes longer than many fits: `learning` has the
-same as an estimator of scikit-learn.
+Source: C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, 2006,
+equation 5.9.
 """
 
 from __future__ import annotations
@@ -41,8 +41,15 @@ def most_likely(
         The features; equal rows are repetitions of one cell.
     y : array of shape (n_measurements,)
         The measured targets.
-    components, standard, prior, starts, max_iterations
-        See `predictor.model.learning.CurveProcess`.
+    components : int
+        Number of Matérn components.
+    standard : Hyperparameters, optional
+        How to standardise features and targets; by default by those that are given.
+    prior : callable
+        Makes the `Prior` from how features and targets are standardised; see
+        `predictor.model.priors`.
+    starts, max_iterations : int
+        Number of starts of the optimiser, and most steps from the best one.
     random : RandomState, optional
         Draws the starts; by default always the same ones.
     """

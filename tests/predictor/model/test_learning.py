@@ -1,40 +1,17 @@
-"""The estimator: scikit-learn's own checks, its gradient, and unusual measurements."""
+"""Learning hyperparameters: the likelihood and its gradient, and unusual measurements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from predictor.model.gaussian import Hyperparameters, cells_of
-from predictor.model.learning import CurveProcess
-from predictor.model.likelihood import Likelihood
+from predictor.model.gaussian import Hyperparameters, Posterior, cells_of, condition
+from predictor.model.likelihood import Likelihood, most_likely
 from predictor.model.priors import weak
-
-# The checks test the interface, so a short fit is enough.
-CHEAP = CurveProcess(components=1, starts=1, max_iterations=5)
-
-
-def name_of(value: object) -> str:
-    function = getattr(value, "func", None)
-    return function.__name__ if function else type(value).__name__
-
-
-# scikit-learn's `parametrize_with_checks` passes a generator, but pytest needs a list.
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("estimator", "check"), list(estimator_checks_generator(CHEAP)), ids=name_of
-)
-def test_it_is_an_estimator_of_scikit_learn(
-    estimator: CurveProcess, check: Callable[[CurveProcess], Any]
-) -> None:
-    check(estimator)
 
 
 def noisy(seed: int = 0, cells: int = 15, features: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -102,15 +79,20 @@ def test_the_likelihood_is_that_of_all_runs_by_themselves() -> None:
     assert found - (prior[1] - prior[0]) == pytest.approx(wanted, rel=1e-6)
 
 
-def learned(x: np.ndarray, y: np.ndarray, **told: Any) -> CurveProcess:
-    return CurveProcess(**({"components": 1, "starts": 2, "max_iterations": 30} | told)).fit(x, y)
+def learned(x: np.ndarray, y: np.ndarray, **told: Any) -> Hyperparameters:
+    return most_likely(x, y, 1, **({"starts": 2, "max_iterations": 30} | told))
+
+
+def predicted(x: np.ndarray, y: np.ndarray, places: np.ndarray) -> Posterior:
+    return condition(learned(x, y), x, y).posterior(places)
 
 
 def test_a_smooth_function_is_learned_between_its_cells() -> None:
     x = np.repeat(np.linspace(0, 6, 13), 3)[:, None]
     y = np.sin(x[:, 0]) + np.random.default_rng(0).normal(scale=0.05, size=len(x))
     between = np.linspace(0.25, 5.75, 12)[:, None]
-    mean, doubt = learned(x, y).predict(between, return_std=True)
+    found = predicted(x, y, between)
+    mean, doubt = found.mean, np.sqrt(np.diag(found.covariance))
     assert np.abs(mean - np.sin(between[:, 0])).max() < 0.15
     assert (np.abs(mean - np.sin(between[:, 0])) / doubt).max() < 3
 
@@ -119,8 +101,7 @@ def test_the_noise_is_learned_where_it_is() -> None:
     random = np.random.default_rng(0)
     x = np.repeat(np.linspace(0, 1, 20), 8)[:, None]
     sigma = 0.02 * 10 ** x[:, 0]
-    process = learned(x, random.normal(scale=sigma), components=1)
-    noise = process.posterior(np.array([[0.01], [0.99]])).noise
+    noise = predicted(x, random.normal(scale=sigma), np.array([[0.01], [0.99]])).noise
     assert np.sqrt(noise) == pytest.approx([0.02, 0.2], rel=0.4)
 
 
@@ -134,24 +115,15 @@ def same(one: Hyperparameters, other: Hyperparameters) -> bool:
 def test_the_same_random_state_learns_the_same() -> None:
     x, y = noisy()
     for state in (0, 7):
-        one, other = learned(x, y, random_state=state), learned(x, y, random_state=state)
-        assert same(one.parameters_, other.parameters_)
-        assert np.array_equal(one.predict(x), other.predict(x))
-
-
-def test_given_hyperparameters_are_used_as_they_are() -> None:
-    x, y = noisy()
-    first = learned(x, y)
-    again = clone(CurveProcess(parameters=first.parameters_)).fit(x, y)
-    assert same(first.parameters_, again.parameters_)
-    assert np.array_equal(first.predict(x), again.predict(x))
+        one, other = (learned(x, y, random=np.random.RandomState(state)) for _ in range(2))
+        assert same(one, other)
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1e6, 3.585])
 def test_a_feature_that_never_differs_does_nothing(constant: float) -> None:
     x, y = noisy()
     wide = np.column_stack([x, np.full(len(x), constant)])
-    parameters = learned(wide, y).parameters_
+    parameters = learned(wide, y)
     without = replace(
         parameters,
         centre=parameters.centre[:2],
@@ -160,10 +132,10 @@ def test_a_feature_that_never_differs_does_nothing(constant: float) -> None:
         lengths=parameters.lengths[:, :2],
         noise=parameters.noise[:3],
     )
-    there = CurveProcess(parameters=parameters).fit(wide, y).posterior(wide)
+    there = condition(parameters, wide, y).posterior(wide)
     elsewhere = np.column_stack([x, np.full(len(x), constant + 1)])
-    moved = CurveProcess(parameters=parameters).fit(wide, y).posterior(elsewhere)
-    narrow = CurveProcess(parameters=without).fit(x, y).posterior(x)
+    moved = condition(parameters, wide, y).posterior(elsewhere)
+    narrow = condition(without, x, y).posterior(x)
     for found in (there, moved):
         np.testing.assert_allclose(found.mean, narrow.mean, rtol=1e-9)
         np.testing.assert_allclose(found.covariance, narrow.covariance, rtol=1e-6, atol=1e-9)
@@ -171,8 +143,9 @@ def test_a_feature_that_never_differs_does_nothing(constant: float) -> None:
 
 @pytest.mark.parametrize("y", [[5.0], [0.1] * 3, [4.0, 6.0]])
 def test_one_cell_is_enough(y: list[float]) -> None:
-    found = learned(np.full((len(y), 2), 0.3), y)
-    mean, doubt = found.predict([[0.3, 0.3], [9.0, -9.0]], return_std=True)
+    places = np.array([[0.3, 0.3], [9.0, -9.0]])
+    found = predicted(np.full((len(y), 2), 0.3), np.array(y), places)
+    mean, doubt = found.mean, np.sqrt(np.diag(found.covariance))
     assert mean == pytest.approx([np.mean(y)] * 2)
     assert np.isfinite(doubt).all()
     assert (doubt > 0.01).all()

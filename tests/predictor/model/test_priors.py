@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from predictor.model.gaussian import Hyperparameters, cells_of
-from predictor.model.learning import CurveProcess
-from predictor.model.likelihood import Likelihood
+from predictor.model.likelihood import Likelihood, most_likely
 from predictor.model.priors import in_units, learned, weak
 
 COMPONENTS = 3
@@ -86,7 +85,7 @@ def test_the_prior_decides_where_measurements_do_not() -> None:
     """Two equal measurements tell nothing about a trend."""
     x = np.array([[0.0], [1.0]])
     one, other = (
-        CurveProcess(prior=prior, starts=1).fit(x, [1.0, 1.1]).parameters_
+        most_likely(x, np.array([1.0, 1.1]), COMPONENTS, prior=prior, starts=1)
         for prior in (weak, lambda given: learned(given, ["file per process"]))
     )
     assert other.trend[0] != pytest.approx(one.trend[0], rel=0.2)
