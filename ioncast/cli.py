@@ -125,6 +125,10 @@ COMMANDS = {
         "scheduler_plugin.allocate_command:allocate_command",
         "Divide a pool of I/O nodes among several jobs.",
     ),
+    "doctor": (
+        "ioncast.doctor_command:doctor",
+        "Tell what is installed, reachable, writable and current here, and what to do.",
+    ),
     "slurm": (
         "scheduler_plugin.commands:slurm",
         "Send Darshan logs to the service, divide I/O nodes among jobs, and check all parts.",

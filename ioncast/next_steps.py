@@ -51,6 +51,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "campaign status": "`ioncast campaign resume FOLDER` continues a campaign that stopped",
     "campaign resume": "`ioncast campaign report FOLDER` shows its curves",
     "campaign report": _PREDICT,
+    "doctor": "`ioncast slurm check` looks at everything beside Slurm",
     "history delete": None,
     "serve": None,
     "token add": "`ioncast token list` names all tokens",

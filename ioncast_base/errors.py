@@ -156,7 +156,7 @@ class BusyError(IoncastError):
 
 
 # The extra of ioncast that installs a package, by the name that Python imports.
-_EXTRAS = {
+EXTRAS = {
     "darshan": "darshan",
     "duckdb": "warehouse",
     "flask": "service",
@@ -180,7 +180,7 @@ class MissingPackageError(InputError):
         super().__init__(
             f"this needs {package}, which is not installed",
             where=where,
-            remedy=f"`pip install '.[{_EXTRAS[package]}]'` in ioncast's source folder installs it",
+            remedy=f"`pip install '.[{EXTRAS[package]}]'` in ioncast's source folder installs it",
         )
 
 
@@ -193,7 +193,7 @@ def missing_package(error: ImportError, where: str | None = None) -> InputError 
             where=where,
             remedy="`pip install --editable '.[all]'` there installs it",
         )
-    return MissingPackageError(package, where) if package in _EXTRAS else None
+    return MissingPackageError(package, where) if package in EXTRAS else None
 
 
 def require_package(package: str, where: str) -> None:

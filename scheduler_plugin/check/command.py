@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
@@ -19,7 +18,6 @@ from scheduler_plugin.check.asking_sources import (
     MissingSource,
     Row,
     SiteCheck,
-    Status,
     exit_code,
     fail,
     gathered,
@@ -29,6 +27,7 @@ from scheduler_plugin.check.asking_sources import (
 )
 from scheduler_plugin.check.controller import Controller, ask_controller, setting_in_file
 from scheduler_plugin.check.plugin import Plugin
+from scheduler_plugin.check.row_lines import lines_of
 from scheduler_plugin.check.watch_and_arbiter import LOOK, Part
 from scheduler_plugin.hook_settings import INSTALL, HookSettings, read_hook_settings
 from scheduler_plugin.settings import SiteSettings
@@ -38,9 +37,6 @@ _PLACES: dict[Part, str] = {
     "watch": "/etc/ioncast/watch.toml",
     "arbiter": "/etc/ioncast/arbiter.toml",
 }
-_COLOURS: dict[Status, str] = {"OK": "green", "WARN": "yellow", "FAIL": "red"}
-_WIDTH = 100
-_INDENT = 6
 
 
 @click.command(
@@ -78,26 +74,8 @@ def check(watch: str | None, arbiter: str | None, output_format: str) -> None:
     if output_format == "json":
         click.echo(json.dumps([asdict(row) for row in rows], indent=2))
     else:
-        click.echo("\n".join(_lines(rows)), color=in_colour())
+        click.echo("\n".join(lines_of(rows)), color=in_colour())
     sys.exit(exit_code(rows))
-
-
-def _lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Write each row as a line, and its remedy below it."""
-    for row in rows:
-        status = click.style(f"{row.status:<{_INDENT - 1}}", fg=_COLOURS[row.status])
-        yield f"{status} {row.subject}: {row.found}"
-        if row.remedy:
-            yield textwrap.fill(
-                row.remedy,
-                _WIDTH,
-                initial_indent=" " * _INDENT + "→ ",
-                subsequent_indent=" " * (_INDENT + 2),
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-    counts = {status: sum(row.status == status for row in rows) for status in _COLOURS}
-    yield "\n" + ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,8 @@ def test_each_package_is_in_its_extra() -> None:
             for line in config["options.extras_require"][extra].split("\n")
             if line
         }
-        for extra in set(errors._EXTRAS.values())
+        for extra in set(errors.EXTRAS.values())
     }
-    for package, extra in errors._EXTRAS.items():
+    for package, extra in errors.EXTRAS.items():
         owners = {"iops": "iops-benchmark", "werkzeug": "flask"}
         assert name_of(owners.get(package, package)) in listed[extra]
