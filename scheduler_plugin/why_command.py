@@ -14,7 +14,7 @@ from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.text_tables import text_table
 from ioncast_base.times import instant
 from ioncast_base.visible_text import visible
-from ioncast_base.wording import in_digits
+from ioncast_base.wording import bandwidth, in_digits, in_words
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 
 _ADDRESS = "http://127.0.0.1:8420"
@@ -30,6 +30,7 @@ Examples:
   ioncast why 4711
   ioncast why 4711 --system mysite --address http://ioncast.example.org:8420
   ioncast why ioncast:18ab3f0c5d7e9a10c2b4d6e8f0a1b2c3
+  ioncast why 4711 --line
   ioncast why 4711 --format json
 """,
 )
@@ -44,9 +45,10 @@ Examples:
     metavar="URL|unix:/PATH",
     help="Where the service is. If its reading is closed, put a token into IONCAST_TOKEN.",
 )
+@click.option("--line", is_flag=True, help="Print the newest run on one line, as after `seff`.")
 @table_format_option
-def why(job_id: str, system: str | None, address: str, output_format: str) -> None:
-    """Say why a job got its number of I/O nodes, and what bandwidth it got.
+def why(job_id: str, system: str | None, address: str, line: bool, output_format: str) -> None:
+    """Say why a job got its number of I/O nodes, what bandwidth it got, and whether it was slow.
 
     JOBID is the scheduler's id of the job. Before the job has ended, give its mark instead:
     `scontrol show job` shows AdminComment=ioncast:ID. The command asks the service, because users
@@ -61,6 +63,8 @@ def why(job_id: str, system: str | None, address: str, output_format: str) -> No
             raise _explained(error) from error
     if output_format == "json":
         click.echo(json.dumps(found, indent=2))
+    elif line:
+        click.echo(_line(found["items"][0]))
     else:
         click.echo("\n".join(_lines(found)), color=in_colour())
 
@@ -84,6 +88,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield _heading(item)
         yield emphasised(visible(item["headline"]))
         yield from (f"  - {visible(sentence)}" for sentence in item["sentences"])
+        yield from _verdict(item.get("diagnosis"))
         decision = item["decision"]
         if decision and decision["curve"]:
             yield ""
@@ -93,6 +98,27 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield "Older runs and decisions of this id are not shown; --system shows one system."
         yield ""
     yield visible(found["another_number"])
+
+
+def _verdict(diagnosis: dict[str, Any] | None) -> Iterator[str]:
+    """Write whether the run was slow, and its evidence."""
+    if diagnosis is not None:
+        yield f"  - {visible(diagnosis['headline'])}"
+        yield from (f"    - {visible(sentence)}" for sentence in diagnosis["evidence"])
+
+
+def _line(item: dict[str, Any]) -> str:
+    """Write a run on one line: the I/O nodes, both bandwidths, and the verdict."""
+    decision, outcome, diagnosis = (item.get(key) for key in ("decision", "outcome", "diagnosis"))
+    parts = [visible(item["headline"])]
+    if outcome and not item["implausible"]:
+        ran_with = in_words(outcome["io_nodes"])
+        parts.append(f"{bandwidth(outcome['bandwidth_mib_s'])} with {ran_with}")
+    if decision and decision["expected_mib_s"] is not None:
+        parts.append(f"{bandwidth(decision['expected_mib_s'])} predicted")
+    if diagnosis is not None:
+        parts.append(visible(diagnosis["headline"]))
+    return f"ioncast: {'; '.join(parts)}"
 
 
 def _heading(item: dict[str, Any]) -> str:

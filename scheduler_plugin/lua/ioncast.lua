@@ -204,6 +204,10 @@ local function is_at_least_one(value)
     return is_whole(value, 1)
 end
 
+local function is_boolean(value)
+    return type(value) == "boolean"
+end
+
 local function is_table(value)
     return type(value) == "table"
 end
@@ -254,6 +258,7 @@ local KNOWN = {
     token_file = setting(is_text, "must be the name of a file"),
     heartbeat = setting(is_text, "must be the name of a file"),
     limits = setting(is_text, "must be the name of a file"),
+    tell_user = setting(is_boolean, "must be true or false", false),
     partitions = setting(is_table, "must be a table of tables", {}),
 }
 
@@ -992,6 +997,13 @@ local function line_of(job, partition, settings, decision)
     )
 end
 
+-- The line that `sbatch` prints, if the job got a number of I/O nodes here.
+local function words_for_user(decision)
+    local count = decision.io_nodes
+    local nodes = count == 0 and "no I/O nodes" or count == 1 and "1 I/O node" or digits(count) .. " I/O nodes"
+    return nodes .. ": " .. why_of(decision)
+end
+
 local function text_or_none(value)
     return value and printable(value, 200) or "none"
 end
@@ -1125,6 +1137,9 @@ local function new(given, slurm, library)
         local decision = decide(job, script, chosen, available, limit, began)
         if chosen.mode ~= "shadow" then
             apply(job, script, changes_of(job, chosen, decision), decision)
+            if settings.tell_user and decision.io_nodes and not decision.is_held then
+                slurm.log_user("ioncast: %s", words_for_user(decision))
+            end
         end
         slurm.log_info("ioncast: %s", line_of(job, partition, chosen, decision))
     end

@@ -53,6 +53,9 @@ return {
     -- and accounts, and its total number), so that no job gets more. Without the file there is no limit.
     limits = "/run/ioncast-limits/limits",
 
+    -- Whether `sbatch` and `srun` print a line about the I/O nodes that the job gets, and why.
+    -- tell_user = false,
+
     -- Other values of `mode`, `interactive`, `default`, `pool` or `deadline_ms` for some partitions.
     -- For a job with several partitions the first one counts. A wrong name of a partition is not
     -- noticed, because Slurm shows the plugin only partitions that the job's user may use. Default: no

@@ -14,7 +14,7 @@ from benchdb.store.database import opened_database, transaction
 from ioncast.service.running.demo_data import fill
 from ioncast.service.store.outcomes import store_outcome
 from ioncast.service.store.tokens import add_token
-from scheduler_plugin.why_command import _lines
+from scheduler_plugin.why_command import _line, _lines
 from tests.support.command import run_ioncast
 from tests.support.serving import PATIENT, Served, free_port, running
 
@@ -54,6 +54,30 @@ def test_a_user_reads_the_reason_and_the_outcome(served: Served) -> None:
     [row] = [line.split() for line in lines if line.endswith("decision")]
     assert (row[0], row[-2]) == ("4", "65.8")
     assert "`sbatch -L ionode:N`" in lines[-1]
+
+
+@pytest.mark.serving
+def test_the_newest_run_is_one_line(served: Served) -> None:
+    done = ask(JOB, "--line", address=served.url)
+    predicted = "65.2 MiB/s predicted"
+    assert done.stdout == (f"ioncast: 4 I/O nodes; 65.8 MiB/s with 4 I/O nodes; {predicted}\n")
+
+
+def test_a_verdict_is_said_with_its_evidence() -> None:
+    verdict = {
+        "headline": "slow by the system: 2.1 times the usual time",
+        "evidence": ["OST 14 was busy\x07"],
+    }
+    item = {
+        "job_id": "1", "system": "here", "time": "?", "application": None, "implausible": False,
+        "headline": "No decision is known", "sentences": [], "decision": None, "outcome": None,
+        "diagnosis": verdict,
+    }  # fmt: skip
+    lines = list(_lines({"items": [item], "more": False, "another_number": "ask"}))
+    assert lines[2] == "  - slow by the system: 2.1 times the usual time"
+    assert "OST 14 was busy" in lines[3]
+    assert lines[3].isprintable()
+    assert _line(item) == f"ioncast: No decision is known; {verdict['headline']}"
 
 
 @pytest.mark.serving

@@ -98,6 +98,7 @@ class Controller:
         self.lines: list[str] = []
         self.loads: list[str] = []
         self.errors: list[str] = []
+        self.told: list[str] = []
         self.now = 1000.0
         self.answer = response("4")
         self.takes = {"connect": 0.0, "send": 0.0, "receive": 0.0}
@@ -150,6 +151,7 @@ class Controller:
                 "NO_VAL16": NO_VAL16,
                 "log_info": lambda form, text: self._logs(form.replace("%s", text)),
                 "log_error": lambda form, text: self.errors.append(form.replace("%s", text)),
+                "log_user": lambda form, text: self.told.append(form.replace("%s", text)),
             }
         )
 
@@ -506,6 +508,23 @@ def test_shadow_only_logs(controller: Controller) -> None:
     assert changed(controller.submit(mode="shadow", default=1)) == {}
     assert [fields(line)["mode"] for line in controller.lines] == ["shadow"]
     assert fields(controller.lines[0])["io_nodes"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"tell_user": True}, "ioncast: 4 I/O nodes: "),
+        ({"tell_user": True, "mode": "shadow"}, None),
+        ({}, None),
+        ({"tell_user": "yes"}, None),
+    ],
+)
+def test_users_are_told_about_jobs_that_are_changed(
+    controller: Controller, changed: dict[str, Any], said: str | None
+) -> None:
+    controller.submit(**changed)
+    why = fields(controller.lines[0])["why"]
+    assert controller.told == ([] if said is None else [said + why])
 
 
 def test_off_does_nothing_at_all(controller: Controller) -> None:

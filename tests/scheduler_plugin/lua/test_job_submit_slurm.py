@@ -38,7 +38,7 @@ def as_lua(value: Any) -> str:
         return "{" + ", ".join(f"[{as_lua(k)}] = {as_lua(v)}" for k, v in value.items()) + "}"
     if isinstance(value, str):
         return f'"{value}"'
-    return repr(value)
+    return repr(value).lower()
 
 
 @dataclass
@@ -148,8 +148,9 @@ def test_a_batch_job_gets_what_the_service_decides(site: Site) -> None:
 
 
 def test_srun_gets_it_and_says_what_it_runs(site: Site) -> None:
-    site.set(interactive="on")
+    site.set(interactive="on", tell_user=True)
     done = site.cluster.run("srun", "--nodes=2", "sh", "-c", 'echo "$SLURM_JOB_ID"')
+    assert f"ioncast: 4 I/O nodes: {WHY}\n" in done.stderr
     job = int(done.stdout.split()[0])
     assert site.cluster.job(job)["Licenses"] == "ionode:4"
     assert "&executable=sh&nodes=2&" in only_question(site)
