@@ -119,7 +119,8 @@ COMMANDS = {
     ),
     "why": (
         "scheduler_plugin.why_command:why",
-        "Say why a job got its number of I/O nodes, what bandwidth it got, and whether it was slow.",
+        "Say why a job got its number of I/O nodes, what bandwidth it got, and whether it was"
+        " slow.",
     ),
     "allocate": (
         "scheduler_plugin.allocate_command:allocate_command",
