@@ -1,11 +1,13 @@
-"""Campaign files: lists of IOR configurations to measure together."""
+"""Campaign files: lists of configurations of IOR and mdtest to measure together."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -14,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_valid
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import FileAccess, Fsync
 from ioncast_base.quantities import Count
-from ioncast_base.sizes import parse_size
+from ioncast_base.sizes import format_size, parse_size
 from ioncast_base.times import parse_duration
 from ioncast_base.toml_files import (
     Line,
@@ -28,6 +30,7 @@ from ioncast_base.toml_files import (
     refusing,
 )
 from ior_configs.config import IorConfig
+from ior_configs.mdtest import MdtestConfig
 
 _BUNDLED = Path(__file__).parent / "campaigns"
 
@@ -39,7 +42,8 @@ class Campaign:
     Each configuration runs `repetitions` times with each number of I/O nodes, in a random order
     with a `seed`. The runs are spread over `spread_s` seconds; with None, each run starts right
     after the one before it. `application_bytes` are the bytes that applications move with some of
-    the configurations: an adaptive campaign weighs them by these.
+    the configurations: an adaptive campaign weighs them by these. `files` are configurations of
+    mdtest, each once.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Campaign:
     spread_s: int | None
     configurations: tuple[IorConfig, ...]
     application_bytes: Mapping[IorConfig, int] = field(default_factory=dict)
+    files: tuple[MdtestConfig, ...] = ()
 
 
 def read_campaign(source: str | Path, *, nodes: int, processes_per_node: int) -> Campaign:
@@ -82,14 +87,17 @@ def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int
     file = parse_toml(text, _File, where=where)
     machine = _Machine(nodes, processes_per_node)
     configurations: dict[IorConfig, int | None] = {}
+    files: dict[MdtestConfig, None] = {}
     for keys, found, application_bytes in _tables(file, machine):
-        try:
+        with _on_line(text, keys, where):
             for config in found:
                 _check_new(config, configurations)
                 configurations[config] = application_bytes
-        except InputError as error:
-            line = line_of(text, keys)
-            raise InputError(error.what, where=where, line=line, remedy=error.remedy) from error
+    for position, table in enumerate(file.files):
+        with _on_line(text, ("files", position), where):
+            for small in _of_files(table, machine):
+                _check_new(small, files)
+                files[small] = None
     return Campaign(
         name=file.name,
         description=file.description,
@@ -100,7 +108,18 @@ def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int
         application_bytes={
             config: moved for config, moved in configurations.items() if moved is not None
         },
+        files=tuple(files),
     )
+
+
+@contextmanager
+def _on_line(text: str, keys: tuple[str, int], where: str) -> Iterator[None]:
+    """Add the line of a table to its errors."""
+    try:
+        yield
+    except InputError as error:
+        line = line_of(text, keys)
+        raise InputError(error.what, where=where, line=line, remedy=error.remedy) from error
 
 
 def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None) -> str:
@@ -128,7 +147,19 @@ def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None)
         ]
         for config in campaign.configurations
     )
-    return "\n".join([*_assignments(head), *itertools.chain.from_iterable(tables), ""])
+    files = (["", "[[files]]", *_assignments(_file_values(config))] for config in campaign.files)
+    lines = itertools.chain(_assignments(head), *tables, *files, [""])
+    return "\n".join(lines)
+
+
+def _file_values(config: MdtestConfig) -> dict[str, object]:
+    return {
+        "files_per_process": config.files_per_process,
+        "bytes_per_file": format_size(config.bytes_per_file),
+        "own_directory": config.own_directory,
+        "processes": config.tasks,
+        "nodes": config.nodes,
+    }
 
 
 def _assignments(values: Mapping[str, object]) -> list[str]:
@@ -172,6 +203,11 @@ def _listed(value: object) -> object:
 def _size(text: str) -> str:
     if parse_size(text) == 0:
         raise InputError("a size must be greater than 0")
+    return text
+
+
+def _size_or_0(text: str) -> str:
+    parse_size(text)
     return text
 
 
@@ -224,6 +260,24 @@ class _Grid(TomlTable):
         return self
 
 
+class _Files(TomlTable):
+    """A table for mdtest whose keys list values; every combination of them is a configuration."""
+
+    files_per_process: OneOrMore[Count] = Field(
+        description="the number of files of each process", examples=[200]
+    )
+    bytes_per_file: OneOrMore[Annotated[str, read_by(_size_or_0)]] = ("0",)
+    own_directory: OneOrMore[bool] = (True,)
+    nodes: OneOrMore[Count] | None = None
+    processes_per_node: OneOrMore[Count] | None = None
+    processes: OneOrMore[Count] | None = None
+
+    @model_validator(mode="after")
+    def _says_processes_once(self) -> _Files:
+        refusing(partial(_refuse_processes_twice, name="table"))(self)
+        return self
+
+
 def _refuse_unclear(grid: _Grid) -> None:
     if (grid.bytes_per_process is None) == (grid.total_bytes is None):
         number = "neither" if grid.total_bytes is None else "both"
@@ -231,9 +285,13 @@ def _refuse_unclear(grid: _Grid) -> None:
             f"this grid has {number} of the keys `bytes_per_process` and `total_bytes`",
             remedy="give one of them",
         )
-    if grid.processes is not None and grid.processes_per_node is not None:
+    _refuse_processes_twice(grid, "grid")
+
+
+def _refuse_processes_twice(table: _Grid | _Files, name: str) -> None:
+    if table.processes is not None and table.processes_per_node is not None:
         raise InputError(
-            "this grid has both of the keys `processes` and `processes_per_node`",
+            f"this {name} has both of the keys `processes` and `processes_per_node`",
             remedy="give one of them",
         )
 
@@ -262,6 +320,7 @@ class _File(TomlTable):
     spread: Annotated[int, read_by(parse_duration)] | None = None
     grid: Annotated[tuple[_Grid, ...], Strict(False)] = ()
     configuration: Annotated[tuple[_Configuration, ...], Strict(False)] = ()
+    files: Annotated[tuple[_Files, ...], Strict(False)] = ()
 
     @model_validator(mode="after")
     def _says_what_to_run(self) -> _File:
@@ -270,9 +329,10 @@ class _File(TomlTable):
 
 
 def _refuse_empty(file: _File) -> None:
-    if not (file.grid or file.configuration):
+    if not (file.grid or file.configuration or file.files):
         raise InputError(
-            "the campaign has no runs", remedy="add a table [[grid]] or [[configuration]]"
+            "the campaign has no runs",
+            remedy="add a table [[grid]], [[configuration]] or [[files]]",
         )
 
 
@@ -286,8 +346,8 @@ def _tables(
         yield ("configuration", position), _commanded(table, machine), table.application_bytes
 
 
-def _check_new(config: IorConfig, configurations: Mapping[IorConfig, int | None]) -> None:
-    if config in configurations:
+def _check_new(config: IorConfig | MdtestConfig, known: Container[object]) -> None:
+    if config in known:
         raise InputError(
             f"{config.command_line(launcher=True)} on {config.nodes} nodes is in the campaign"
             " already",
@@ -307,6 +367,23 @@ def _combined(grid: _Grid, machine: _Machine) -> Iterator[IorConfig]:
             yield _runnable(_of_choice(chosen, machine))
         except InputError as error:
             raise InputError(f"{said}: {error.what}", remedy=error.remedy) from error
+
+
+def _of_files(table: _Files, machine: _Machine) -> Iterator[MdtestConfig]:
+    """Yield the combinations of a table for mdtest."""
+    lists = {name: values for name, values in table if values is not None}
+    for values in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, values, strict=True))
+        tasks, nodes = machine.place(
+            chosen.get("processes"), chosen.get("nodes"), chosen.get("processes_per_node")
+        )
+        yield MdtestConfig(
+            files_per_process=chosen["files_per_process"],
+            bytes_per_file=parse_size(chosen["bytes_per_file"]),
+            own_directory=chosen["own_directory"],
+            tasks=tasks,
+            nodes=nodes,
+        )
 
 
 def _of_choice(chosen: Mapping[str, Any], machine: _Machine) -> IorConfig:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from benchdb.campaigns.progress_lines import progress_text
 from benchdb.campaigns.standing import Status
 from ioncast_base.text_tables import text_table
 from ioncast_base.wording import in_words
-from ior_configs import IorConfig
+from ior_configs import IorConfig, MdtestConfig
 
 if TYPE_CHECKING:
     from benchdb.campaigns.report import ReportRow
@@ -115,15 +114,31 @@ def _expectation(notes: AdaptiveNotes, goal: AdaptiveGoal) -> str:
 
 
 def report_to_json(folder: CampaignFolder, rows: Iterable[ReportRow]) -> dict[str, Any]:
-    """The report of a campaign for programs."""
-    return {**_description(folder), "configurations": [asdict(row) for row in rows]}
+    """The report of a campaign for programs; only one with runs of mdtest has `files`."""
+    bandwidths, rates = _by_unit(rows)
+    return {
+        **_description(folder),
+        "configurations": [row.to_record() for row in bandwidths],
+        **({"files": [row.to_record() for row in rates]} if rates else {}),
+    }
 
 
 def report_to_text(folder: CampaignFolder, rows: Iterable[ReportRow]) -> str:
-    """The report of a campaign for people: a table with a row for each configuration."""
-    table = text_table([row.cells() for row in rows])
-    legend = "MiB/s by number of I/O nodes: mean ±coefficient of variation (runs)"
-    return f"{headline(folder)}\n\n{table}\n\n{legend}"
+    """The report of a campaign for people: a table of bandwidths, and one of rates of files."""
+    tables = (
+        f"{text_table([row.cells() for row in some])}\n\n{some[0].unit} by number of I/O nodes:"
+        " mean ±coefficient of variation (runs)"
+        for some in _by_unit(rows)
+        if some
+    )
+    return "\n\n".join([headline(folder), *tables])
+
+
+def _by_unit(rows: Iterable[ReportRow]) -> tuple[list[ReportRow], list[ReportRow]]:
+    """The rows of bandwidths, and those of rates of files."""
+    found = list(rows)
+    bandwidths = [row for row in found if row.unit == "MiB/s"]
+    return bandwidths, [row for row in found if row not in bandwidths]
 
 
 def failure_lines(failed: Failures) -> list[str]:
@@ -156,7 +171,9 @@ def _log(run: CampaignRun) -> Path:
     return run.path / "log"
 
 
-def left_out_lines(configs: Iterable[IorConfig], platform: Platform, engine: str) -> list[str]:
+def left_out_lines(
+    configs: Iterable[IorConfig | MdtestConfig], platform: Platform, engine: str
+) -> list[str]:
     """A line for each configuration that platform or engine cannot run; at most ten are named."""
     reasons = {config: obstacles(config, platform, engine) for config in configs}
     left_out = [config for config, why in reasons.items() if why]

@@ -30,7 +30,7 @@ from ioncast_base.command_options import (
     table_format_option,
     warn,
 )
-from ior_configs import IorConfig
+from ior_configs import IorConfig, MdtestConfig
 
 platform_option = click.option(
     "--platform",
@@ -104,7 +104,9 @@ def report(directory: Path, output_format: str, html: str | None) -> None:
         click.echo(report_to_text(folder, rows))
 
 
-def show_left_out(configs: Iterable[IorConfig], platform: Platform, engine: str) -> None:
+def show_left_out(
+    configs: Iterable[IorConfig | MdtestConfig], platform: Platform, engine: str
+) -> None:
     """Warn about configurations that platform or engine cannot run."""
     for line in left_out_lines(configs, platform, engine):
         warn(line)

@@ -118,5 +118,6 @@ def _fallocate(descriptor: int, size_bytes: int) -> int:
     Where a file system cannot reserve, Python's `os.posix_fallocate` would write to every block.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    failed = libc.fallocate(descriptor, 0, ctypes.c_longlong(0), ctypes.c_longlong(size_bytes))
+    length = ctypes.c_longlong(max(size_bytes, 1))
+    failed = libc.fallocate(descriptor, 0, ctypes.c_longlong(0), length)
     return ctypes.get_errno() if failed else 0

@@ -1,8 +1,8 @@
 """The benchmark programs, with the shell commands that each runs for a configuration.
 
-IOR runs every configuration, because configurations are IOR's. fio runs POSIX configurations, on
-the nodes whose directories this machine has; a configuration that it cannot run exactly is
-rejected.
+IOR runs every configuration of bandwidth, because such configurations are IOR's. fio runs POSIX
+configurations, on the nodes whose directories this machine has; a configuration that it cannot run
+exactly is rejected.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from benchdb.measurements.storing import unstorable
 from ior_configs import IorConfig, format_size
 
 # Slurm, Open MPI, MPICH and PALS number the tasks of a node, so only task 0 continues. With other
 # launchers every task continues.
-_FIRST_OF_NODE = (
+FIRST_OF_NODE = (
     "local=${SLURM_LOCALID:-${OMPI_COMM_WORLD_LOCAL_RANK:-"
     "${MPI_LOCALRANKID:-${PALS_LOCAL_RANKID:-0}}}};"
     " [ $local = 0 ] || exit 0; "
@@ -30,8 +31,11 @@ _UNFIT = {
 }
 
 
+_Config = TypeVar("_Config")
+
+
 @dataclass(frozen=True)
-class BenchmarkJob:
+class BenchmarkJob(Generic[_Config]):
     """One run of a benchmark.
 
     `launch` are shell words that start a command once for each task; fio starts its processes
@@ -41,7 +45,7 @@ class BenchmarkJob:
     same path.
     """
 
-    config: IorConfig
+    config: _Config
     program: str
     launch: str
     test_file: str
@@ -50,20 +54,22 @@ class BenchmarkJob:
 
 
 @dataclass(frozen=True)
-class Engine:
+class Engine(Generic[_Config]):
     """A benchmark program, and the commands that use it.
 
-    `name` is that of the program and of the importer of its output. Without `launched` the program
-    starts its processes itself, all on one machine. `refusals` gives the reasons why it cannot run
-    a configuration, as clauses; `prepare` the commands before the measurement, which are not timed.
+    `name` is that of the program and of the importer of its output, the file `output`. Without
+    `launched` the program starts its processes itself, all on one machine. `refusals` gives the
+    reasons why it cannot run a configuration, as clauses; `prepare` the commands before the
+    measurement, which are not timed.
     """
 
     name: str
     launched: bool
-    refusals: Callable[[IorConfig], list[str]]
-    prepare: Callable[[BenchmarkJob], list[str]]
-    measure: Callable[[BenchmarkJob], str]
-    remove: Callable[[BenchmarkJob], list[str]]
+    refusals: Callable[[_Config], list[str]]
+    prepare: Callable[[BenchmarkJob[_Config]], list[str]]
+    measure: Callable[[BenchmarkJob[_Config]], str]
+    remove: Callable[[BenchmarkJob[_Config]], list[str]]
+    output: str = "output.json"
 
 
 def _ior_refusals(config: IorConfig) -> list[str]:
@@ -80,14 +86,14 @@ def _ior_refusals(config: IorConfig) -> list[str]:
     return [*c.problems(), *(clause for clause, refused in rules.items() if refused)]
 
 
-def _ior_prepare(job: BenchmarkJob) -> list[str]:
+def _ior_prepare(job: BenchmarkJob[IorConfig]) -> list[str]:
     if not job.config.read:
         return []
     written = replace(_in_order(job.config), keep_file=True, test_file=job.test_file)
     return [_ior(job, written), _drop_from_memory(job, job.launch)]
 
 
-def _ior_measure(job: BenchmarkJob) -> str:
+def _ior_measure(job: BenchmarkJob[IorConfig]) -> str:
     measured = replace(
         job.config.pattern(),
         keep_file=True,
@@ -98,7 +104,7 @@ def _ior_measure(job: BenchmarkJob) -> str:
     return _ior(job, measured)
 
 
-def _ior(job: BenchmarkJob, config: IorConfig) -> str:
+def _ior(job: BenchmarkJob[IorConfig], config: IorConfig) -> str:
     words = [*config.environment(), job.program, *config.to_args()]
     return f"{job.launch} {shlex.join(words)}".strip()
 
@@ -122,7 +128,7 @@ def _fio_refusals(config: IorConfig) -> list[str]:
     return [clause for clause, refused in rules.items() if refused]
 
 
-def _fio_prepare(job: BenchmarkJob) -> list[str]:
+def _fio_prepare(job: BenchmarkJob[IorConfig]) -> list[str]:
     if not job.config.read:
         return [_see_from_all_nodes(job)] if job.node_files else []
     # I/O nodes may cache data that they wrote, so the files are written without them.
@@ -130,7 +136,7 @@ def _fio_prepare(job: BenchmarkJob) -> list[str]:
     return [shlex.join(written), _drop_from_memory(job, launch="")]
 
 
-def _see_from_all_nodes(job: BenchmarkJob) -> str:
+def _see_from_all_nodes(job: BenchmarkJob[IorConfig]) -> str:
     """A command that fails if a node's directory is not the test directory but a local disk."""
     probe = ".0" if job.config.file_per_process else ""
     seen = shlex.join(file + probe for file in job.node_files)
@@ -141,12 +147,12 @@ def _see_from_all_nodes(job: BenchmarkJob) -> str:
     return f"bash -c {shlex.quote(script)} && {_remove(job)[0]}"
 
 
-def _fio_measure(job: BenchmarkJob) -> str:
+def _fio_measure(job: BenchmarkJob[IorConfig]) -> str:
     results = ["--output-format=json", f"--output={job.output}"]
     return shlex.join([*_fio(job, job.config), *results])
 
 
-def _fio(job: BenchmarkJob, config: IorConfig) -> list[str]:
+def _fio(job: BenchmarkJob[IorConfig], config: IorConfig) -> list[str]:
     """The words of a fio command that does the same I/O as IOR.
 
     Each task is a process, which makes one request at a time. IOR gives the kernel no hints, keeps
@@ -178,7 +184,7 @@ def _fio(job: BenchmarkJob, config: IorConfig) -> list[str]:
     return [*words, *(flag for flag, on in flags.items() if on), *_fio_nodes(job, config)]
 
 
-def _fio_nodes(job: BenchmarkJob, config: IorConfig) -> Iterator[str]:
+def _fio_nodes(job: BenchmarkJob[IorConfig], config: IorConfig) -> Iterator[str]:
     """Options for each node: number of processes, path of the test files, and first offset."""
     tasks, nodes = config.tasks or 1, config.nodes or 1
     # Tasks fill one node after the other.
@@ -224,30 +230,30 @@ def _in_order(config: IorConfig) -> IorConfig:
     return replace(config.pattern(), write=True, read=False, random_offsets=0, fsync="end")
 
 
-def _drop_from_memory(job: BenchmarkJob, launch: str) -> str:
+def _drop_from_memory(job: BenchmarkJob[IorConfig], launch: str) -> str:
     """A command that removes the test files from each node's page cache.
 
     Pages that are not on the disks yet would stay in the cache, so the command writes them first;
     IOR has no fsync in some apis.
     """
     script = (
-        f"{_FIRST_OF_NODE if launch else ''}for file in {_files(job)}; do"
+        f"{FIRST_OF_NODE if launch else ''}for file in {_files(job)}; do"
         ' sync "$file" && dd if="$file" iflag=nocache count=0 status=none || exit 1; done'
     )
     return f"{launch} bash -c {shlex.quote(script)}".strip()
 
 
-def _remove(job: BenchmarkJob) -> list[str]:
+def _remove(job: BenchmarkJob[IorConfig]) -> list[str]:
     # With a file per process, all names together may be longer than a command line can be.
     return [f"printf '%s\\0' {_files(job)} | xargs -0 rm -f --"]
 
 
-def _files(job: BenchmarkJob) -> str:
+def _files(job: BenchmarkJob[IorConfig]) -> str:
     """The test files as a word for the shell."""
     return shlex.quote(job.test_file) + (".*" if job.config.file_per_process else "")
 
 
-ENGINES = {
+ENGINES: dict[str, Engine[IorConfig]] = {
     engine.name: engine
     for engine in (
         Engine("ior", True, _ior_refusals, _ior_prepare, _ior_measure, _remove),

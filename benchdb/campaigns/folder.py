@@ -1,7 +1,7 @@
 """The folder of a campaign: its runs, and the files that each run leaves.
 
 campaign.toml, platform.toml   copies of the files given to `ioncast campaign run`
-settings.json                  engine, program and database; written last
+settings.json                  engine, programs and database; written last
 cells/CELL.sh                  the script of a cell: it runs the benchmark once
 runs/CELL-rREPETITION/         one run: its log, the output of the benchmark, its exit code
 results.csv                    the finished runs, for `iops report`
@@ -24,16 +24,17 @@ from pathlib import Path
 from typing import Any
 
 from benchdb.campaigns.engines import ENGINES
+from benchdb.campaigns.mdtest_engine import engine_for
 from benchdb.campaigns.platform_file import Platform, read_platform
 from benchdb.measurements.storing import pattern_of
 from benchdb.store.database import without_password
 from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
-from ior_configs import IorConfig
+from ior_configs import IorConfig, MdtestConfig
 from ior_configs.campaign_files import Campaign, read_campaign
 
 _SETTINGS = "settings.json"
-_NAMES = ("system", "engine", "program", "database")
+_NAMES = ("system", "engine", "program", "mdtest", "database")
 # An orchestrator whose parent was killed needs a moment to stop and to release its lock.
 _LOCK_SECONDS = 2.0
 
@@ -46,8 +47,15 @@ class CampaignCell:
     """
 
     name: str
-    config: IorConfig
+    config: IorConfig | MdtestConfig
     io_nodes: int
+
+    @property
+    def ior_config(self) -> IorConfig:
+        """The configuration of a cell that IOR or fio runs; a TypeError for one of mdtest."""
+        if isinstance(self.config, MdtestConfig):
+            raise TypeError(f"mdtest runs the cell {self.name}")
+        return self.config
 
     @property
     def tasks(self) -> int:
@@ -72,6 +80,8 @@ class CampaignCell:
     @property
     def files(self) -> int:
         """Number of the test files."""
+        if isinstance(self.config, MdtestConfig):
+            return self.tasks * self.config.files_per_process
         return self.tasks if self.config.file_per_process else 1
 
 
@@ -100,6 +110,7 @@ class AdaptiveGoal:
 class CampaignFolder:
     """A campaign on a platform; `database` is None for the default database of the user.
 
+    `program` is that of `engine`; `mdtest` is None if the campaign has no configuration for it.
     `cells` has every configuration that can run, with each number of I/O nodes. A campaign with a
     `goal` chooses among their runs; without one, all of them run.
     """
@@ -109,6 +120,7 @@ class CampaignFolder:
     platform: Platform
     engine: str
     program: str
+    mdtest: str | None
     database: str | None
     cells: tuple[CampaignCell, ...]
     goal: AdaptiveGoal | None = None
@@ -123,12 +135,13 @@ class CampaignFolder:
         ]
 
 
-def obstacles(config: IorConfig, platform: Platform, engine: str) -> list[str]:
+def obstacles(config: IorConfig | MdtestConfig, platform: Platform, engine: str) -> list[str]:
     """The reasons why a configuration cannot run, as clauses; empty if it can run."""
-    found = list(ENGINES[engine].refusals(config))
+    runs_it = engine_for(config, engine)
+    found = list(runs_it.refusals(config))
     cell = CampaignCell("", config, 0)
     most = platform.processes_per_node
-    if cell.nodes > 1 and platform.node_directory is None and not ENGINES[engine].launched:
+    if cell.nodes > 1 and platform.node_directory is None and not runs_it.launched:
         found.append(f"{engine} runs on one node, because {platform.system} has no node_directory")
     if cell.nodes > platform.nodes:
         found.append(f"it needs {cell.nodes} nodes, {platform.system} has nodes = {platform.nodes}")
@@ -154,6 +167,7 @@ def create(
     engine: str,
     program: str,
     database: str | None,
+    mdtest: str | None = None,
     goal: AdaptiveGoal | None = None,
 ) -> CampaignFolder:
     """Create the folder of a new campaign."""
@@ -179,6 +193,7 @@ def create(
             "system": system,
             "engine": engine,
             "program": program,
+            "mdtest": mdtest,
             "database": database and without_password(database),
             "goal": goal and asdict(goal),
         }
@@ -220,9 +235,10 @@ def read(path: Path) -> CampaignFolder:
 
 def cells_of(campaign: Campaign, platform: Platform, engine: str) -> tuple[CampaignCell, ...]:
     """Every configuration that can run on the platform, with each number of I/O nodes."""
+    configs: tuple[IorConfig | MdtestConfig, ...] = (*campaign.configurations, *campaign.files)
     return tuple(
         CampaignCell(f"{digest_of(config)}-n{io_nodes}", config, io_nodes)
-        for config in campaign.configurations
+        for config in configs
         if not obstacles(config, platform, engine)
         for io_nodes in platform.io_nodes
     )
@@ -234,7 +250,8 @@ def _settings(file: Path) -> dict[str, Any]:
         chosen = {name: settings[name] for name in _NAMES}
         goal = settings["goal"]
         chosen["goal"] = None if goal is None else AdaptiveGoal(**goal)
-        texts = (chosen["system"], chosen["program"], chosen["database"] or "")
+        optional = [chosen[name] or "" for name in ("mdtest", "database")]
+        texts = (chosen["system"], chosen["program"], *optional)
         if chosen["engine"] not in ENGINES or not all(isinstance(text, str) for text in texts):
             raise ValueError("ioncast does not write such values")
     except FileNotFoundError as error:
@@ -292,6 +309,10 @@ def _acquire(descriptor: int, path: Path) -> None:
             return
 
 
-def digest_of(config: IorConfig) -> str:
+def digest_of(config: IorConfig | MdtestConfig) -> str:
     """A short name of a configuration for files."""
-    return hashlib.sha256(pattern_of(config).encode()).hexdigest()[:8]
+    if isinstance(config, MdtestConfig):
+        text = f"{config.command_line(launcher=True)} nodes={config.nodes}"
+    else:
+        text = pattern_of(config)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

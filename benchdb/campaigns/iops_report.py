@@ -1,4 +1,4 @@
-"""Writes the results of a campaign as `iops report` reads them: as those of one run of IOPS.
+"""Writes the bandwidths of a campaign as `iops report` reads them: as those of one run of IOPS.
 
 IOPS itself makes a folder for each start of a campaign, with only the runs of that start, and knows
 a cell only by its name.
@@ -31,7 +31,7 @@ def write_iops_report(folder: CampaignFolder) -> None:
     """Write the files that `iops report` needs in the folder of a campaign."""
     results = [(run, result_of(folder, run)) for run in folder.runs]
     done = sorted(
-        ((run, result) for run, result in results if result and result.state == "done"),
+        ((run, result) for run, result in results if result and result.bandwidth_mib_s is not None),
         key=lambda pair: pair[1].started or "",
     )
     if done:
@@ -41,7 +41,7 @@ def write_iops_report(folder: CampaignFolder) -> None:
 
 def variables_of(cell: CampaignCell) -> dict[str, str | int]:
     """The variables of a cell for people, by their names in the report."""
-    config = cell.config
+    config = cell.ior_config
     return {
         "operation": config.operation,
         "api": config.api,

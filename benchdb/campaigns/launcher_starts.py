@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.failing import comparable, error_line, named_error
 from benchdb.campaigns.folder import CampaignCell
+from benchdb.campaigns.mdtest_engine import is_launched
 from benchdb.campaigns.platform_file import Platform, fill
 from benchdb.campaigns.script import exports, filled
 from ioncast_base.errors import InputError
@@ -79,7 +79,7 @@ def _keys_by_word(
     """The first words of the platform's commands, with their keys in the platform file."""
     switch = platform.io_nodes_switch
     commands = {"io_nodes_switch.before": switch.before, "io_nodes_switch.after": switch.after}
-    if ENGINES[engine].launched and platform.launch.split():
+    if is_launched(engine) and platform.launch.split():
         commands["launch"] = platform.launch
     elif program is not None:
         commands[f"programs.{engine}"] = program

@@ -148,12 +148,13 @@ class Programs(TomlTable):
 
     Attributes
     ----------
-    ior, fio : str or None
+    ior, fio, mdtest : str or None
         Paths, or names on the PATH; None if the platform file does not name the program.
     """
 
     ior: Line | None = None
     fio: Line | None = None
+    mdtest: Line | None = None
 
     def get(self, engine: str) -> str | None:
         """The program of an engine; None if the platform file does not name it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from benchdb.campaigns.disk_room import room_problems
 from benchdb.campaigns.engines import ENGINES
@@ -14,8 +14,11 @@ from benchdb.campaigns.launcher_starts import (
     missing_here,
     unknown_commands,
 )
+from benchdb.campaigns.mdtest_engine import MDTEST, is_launched
 from benchdb.campaigns.platform_file import Platform
 from ioncast_base.errors import InputError
+from ior_configs import MdtestConfig
+from ior_configs.campaign_files import Campaign
 
 # IOPS submits, follows and cancels jobs with them.
 _SLURM_COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
@@ -33,38 +36,72 @@ def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
         if program:
             _check_tells_io_nodes(platform, name)
             return name, program
-    missing = engine or " and ".join(ENGINES)
-    raise InputError(
-        f"not found on this machine: {missing}",
+    raise _missing(engine or " and ".join(ENGINES))
+
+
+def find_mdtest(platform: Platform, campaign: Campaign) -> str | None:
+    """Find mdtest as `find_engine` does; None if the campaign does not need it."""
+    if not campaign.files:
+        return None
+    program = find_program(platform, MDTEST.name)
+    if program is None:
+        raise _missing(MDTEST.name)
+    _check_tells_io_nodes(platform, MDTEST.name)
+    return program
+
+
+def _missing(programs: str) -> InputError:
+    return InputError(
+        f"not found on this machine: {programs}",
         remedy="install it, or name it in the platform file's table [programs]",
     )
 
 
 def problems_before(
     platform: Platform,
-    engine: str,
-    program: str | None,
+    programs: Mapping[str, str | None],
     cells: Sequence[CampaignCell],
     warn: Callable[[str], None],
 ) -> list[InputError]:
     """Everything that would let runs fail, as far as this machine can tell before the first one.
 
-    Jobs of Slurm run on other machines, so for them only the commands of Slurm are looked for. A
-    command before each run may create the directories and start what the launcher needs. With such
-    a command, neither the directories nor a launcher that fails are a problem. `warn` gets a
-    sentence for each check that was not possible.
+    `programs` are those of the engine and, if some cells are for it, of mdtest. Jobs of Slurm run
+    on other machines, so for them only the commands of Slurm are looked for. A command before each
+    run may create the directories and start what the launcher needs. With such a command, neither
+    the directories nor a launcher that fails are a problem. `warn` gets a sentence for each check
+    that was not possible.
     """
     if platform.slurm is not None:
         return list(_missing_slurm_commands())
-    commands = list(unknown_commands(platform, engine, program, cells[0]))
     room = [] if platform.io_nodes_switch.before else room_problems(platform, cells)
+    commands: list[InputError] = []
     launch: list[InputError] = []
-    if ENGINES[engine].launched and commands:
-        launch = list(missing_here(program))
-    elif ENGINES[engine].launched:
-        launch = launch_problems(platform, program, cells, warn)
+    for engine, program in programs.items():
+        is_mdtest = engine == MDTEST.name
+        own_cells = [cell for cell in cells if isinstance(cell.config, MdtestConfig) == is_mdtest]
+        if own_cells:
+            unknown = list(unknown_commands(platform, engine, program, own_cells[0]))
+            commands += unknown
+            launch += _launch_problems(platform, engine, program, own_cells, warn, unknown)
     known = {problem.where for problem in room}
-    return [*commands, *(problem for problem in launch if problem.where not in known), *room]
+    problems = [*commands, *(problem for problem in launch if problem.where not in known), *room]
+    return list({str(problem): problem for problem in problems}.values())
+
+
+def _launch_problems(
+    platform: Platform,
+    engine: str,
+    program: str | None,
+    cells: Sequence[CampaignCell],
+    warn: Callable[[str], None],
+    unknown: Sequence[InputError],
+) -> list[InputError]:
+    """The problems of a program that a launcher starts; `unknown` are commands without a file."""
+    if not is_launched(engine):
+        return []
+    return (
+        list(missing_here(program)) if unknown else launch_problems(platform, program, cells, warn)
+    )
 
 
 def _missing_slurm_commands() -> Iterator[InputError]:
@@ -79,7 +116,7 @@ def _missing_slurm_commands() -> Iterator[InputError]:
 
 
 def _check_tells_io_nodes(platform: Platform, engine: str) -> None:
-    launched = ENGINES[engine].launched
+    launched = is_launched(engine)
     if platform.tells_io_nodes(launched=launched):
         return
     directory = "node_directory" if platform.node_directory else "test_directory"

@@ -1,4 +1,4 @@
-"""The report of a campaign: a row and a curve for each configuration."""
+"""The report of a campaign: a row and a curve for each configuration, for mdtest four of them."""
 
 from __future__ import annotations
 
@@ -6,50 +6,91 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from benchdb.campaigns.collecting import result_of
+from benchdb.campaigns.collecting import RunResult, result_of
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.measurements.cells import spread
+from benchdb.measurements.file_rates import FILE_OPERATIONS
 from ioncast_base.errors import InputError
 from ioncast_base.pages.figures import Figure, Line, Panel, Points, Series, categories, from_zero
 from ioncast_base.pages.page import drawn, heading, paragraph, write_page
-from ioncast_base.wording import bandwidth, in_digits
-from ior_configs import IorConfig
+from ioncast_base.wording import in_digits
+from ior_configs import IorConfig, MdtestConfig
+
+BANDWIDTH = "bandwidth"
 
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A configuration with its measurements so far."""
+    """A configuration with its measurements so far.
+
+    `measured` is "bandwidth", or the operation of mdtest. `values` are MiB/s or files per second by
+    number of I/O nodes.
+    """
 
     configuration: str
     nodes: int | None
-    bandwidths_mib_s: dict[int, list[float]]
+    measured: str
+    values: dict[int, list[float]]
     failed: dict[int, int]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the values."""
+        return "MiB/s" if self.measured == BANDWIDTH else "files/s"
 
     def cells(self) -> dict[str, str]:
         """The row as text: mean, spread and number of runs for each number of I/O nodes."""
-        columns = {
-            str(n): _cell(values, self.failed[n]) for n, values in self.bandwidths_mib_s.items()
+        operation = {} if self.measured == BANDWIDTH else {"operation": self.measured}
+        columns = {str(n): _cell(values, self.failed[n]) for n, values in self.values.items()}
+        return {
+            "configuration": self.configuration,
+            **operation,
+            "nodes": str(self.nodes),
+            **columns,
         }
-        return {"configuration": self.configuration, "nodes": str(self.nodes), **columns}
+
+    def to_record(self) -> dict[str, Any]:
+        """The row as plain values for JSON."""
+        named = {
+            "configuration": self.configuration,
+            "nodes": self.nodes,
+            "failed": self.failed,
+        }
+        if self.measured == BANDWIDTH:
+            return {**named, "bandwidths_mib_s": self.values}
+        return {**named, "operation": self.measured, "files_per_s": self.values}
 
 
 def rows_of(folder: CampaignFolder) -> list[ReportRow]:
-    """A row for each configuration, in the order of the campaign file."""
-    rows: dict[IorConfig, ReportRow] = {}
+    """A row for each configuration, in the order of the campaign file; for mdtest four rows."""
+    rows: dict[tuple[IorConfig | MdtestConfig, str], ReportRow] = {}
     for run in folder.runs:
         config, n = run.cell.config, run.cell.io_nodes
-        row = rows.setdefault(
-            config, ReportRow(config.command_line(launcher=True), config.nodes, {}, {})
-        )
-        values = row.bandwidths_mib_s.setdefault(n, [])
-        row.failed.setdefault(n, 0)
         result = result_of(folder, run)
-        if result and result.bandwidth_mib_s is not None:
-            values.append(result.bandwidth_mib_s)
-        elif result:
-            row.failed[n] += 1
+        is_files = isinstance(config, MdtestConfig)
+        for measured in FILE_OPERATIONS if is_files else (BANDWIDTH,):
+            row = rows.setdefault(
+                (config, measured),
+                ReportRow(config.command_line(launcher=True), config.nodes, measured, {}, {}),
+            )
+            values = row.values.setdefault(n, [])
+            row.failed.setdefault(n, 0)
+            value = _value(result, measured)
+            if value is not None:
+                values.append(value)
+            elif result:
+                row.failed[n] += 1
     return list(rows.values())
+
+
+def _value(result: RunResult | None, measured: str) -> float | None:
+    if result is None:
+        return None
+    if measured == BANDWIDTH:
+        return result.bandwidth_mib_s
+    return (result.files_per_s or {}).get(measured)
 
 
 def write_html(
@@ -72,9 +113,9 @@ def write_html(
 
 def curve_figure(row: ReportRow) -> Figure:
     """A line for the mean, and a point for each run."""
-    measured = {n: values for n, values in row.bandwidths_mib_s.items() if values}
+    measured = {n: values for n, values in row.values.items() if values}
     # Numbers of I/O nodes stand at equal distances, also those without a measurement.
-    places = {n: place for place, n in enumerate(row.bandwidths_mib_s)}
+    places = {n: place for place, n in enumerate(row.values)}
     names = [f"{n}, {row.failed[n]} failed" if row.failed[n] else str(n) for n in places]
     runs = [(places[n], value) for n, values in measured.items() for value in values]
     series: list[Series] = [
@@ -89,16 +130,18 @@ def curve_figure(row: ReportRow) -> Figure:
             "var(--runs)",
             [place for place, _ in runs],
             [value for _, value in runs],
-            hints=[bandwidth(value) for _, value in runs],
+            hints=[f"{in_digits(value, 4)} {row.unit}" for _, value in runs],
         ),
     ]
-    return Figure([Panel(categories(names, "I/O nodes"), from_zero(series, "MiB/s"), series, 200)])
+    return Figure([Panel(categories(names, "I/O nodes"), from_zero(series, row.unit), series, 200)])
 
 
 def _title(row: ReportRow) -> str:
-    launcher, _, options = row.configuration.partition(" ior ")
+    program = "ior" if row.measured == BANDWIDTH else "mdtest"
+    launcher, _, options = row.configuration.partition(f" {program} ")
     tasks = launcher.rpartition(" ")[2]
-    return f"{options} ({tasks} on {row.nodes})"
+    operation = "" if row.measured == BANDWIDTH else f"{row.measured}: mdtest "
+    return f"{operation}{options} ({tasks} on {row.nodes})"
 
 
 def _cell(values: Sequence[float], failed: int) -> str:
@@ -112,6 +155,7 @@ def _cell(values: Sequence[float], failed: int) -> str:
 
 
 _LEGEND = (
-    "Bandwidth by number of I/O nodes: each run is a point, and the line is their mean. The title"
-    " of each plot has the IOR options, the number of processes and the number of compute nodes."
+    "Bandwidth, or files per second, by number of I/O nodes: each run is a point, and the line is"
+    " their mean. The title of each plot has the options of the benchmark, the number of processes"
+    " and the number of compute nodes."
 )

@@ -11,18 +11,19 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 from string import Template
+from typing import Any
 
-from benchdb.campaigns.engines import ENGINES, BenchmarkJob
+from benchdb.campaigns.engines import BenchmarkJob
 from benchdb.campaigns.folder import CampaignCell, CampaignFolder, digest_of
+from benchdb.campaigns.mdtest_engine import engine_for
 from benchdb.campaigns.platform_file import Platform, fill
 from ioncast_base.wording import in_words
-
-OUTPUT = "output.json"
+from ior_configs import MdtestConfig
 
 
 def cell_script(folder: CampaignFolder, cell: CampaignCell) -> str:
     """Write the script of a cell."""
-    platform, engine = folder.platform, ENGINES[folder.engine]
+    platform, engine = folder.platform, engine_for(cell.config, folder.engine)
     job = job_of(folder, cell)
     switch = platform.io_nodes_switch
     return _SCRIPT.substitute(
@@ -42,19 +43,19 @@ def cell_script(folder: CampaignFolder, cell: CampaignCell) -> str:
     )
 
 
-def job_of(folder: CampaignFolder, cell: CampaignCell) -> BenchmarkJob:
+def job_of(folder: CampaignFolder, cell: CampaignCell) -> BenchmarkJob[Any]:
     """The run of a cell, as its engine needs it."""
-    platform = folder.platform
+    platform, is_files = folder.platform, isinstance(cell.config, MdtestConfig)
     # Two campaigns may use one directory, so the name has a part of the campaign. It has no number
     # of I/O nodes, because a file system that places files by their names must place them equally.
     campaign = hashlib.sha256(str(folder.path).encode()).hexdigest()[:8]
     name = f"ioncast.{campaign}.{digest_of(cell.config)}"
     return BenchmarkJob(
         config=cell.config,
-        program=folder.program,
+        program=(folder.mdtest or "") if is_files else folder.program,
         launch=filled(platform.launch, cell),
         test_file=_within(filled(platform.test_directory, cell), name),
-        output=OUTPUT,
+        output=engine_for(cell.config, folder.engine).output,
         node_files=tuple(
             _within(directory, name)
             for directory in platform.node_directories(cell.nodes, cell.io_nodes)

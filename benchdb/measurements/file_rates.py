@@ -20,7 +20,8 @@ FILE_OPERATIONS: tuple[FileOperation, ...] = get_args(FileOperation)
 
 _SLOWEST_PER_S, _FASTEST_PER_S = 1e-9, 1e15
 _TEXT_LENGTHS = {
-    name: longest(file_rates.c[name]) for name in ("started", "engine_version", "command", "note")
+    name: longest(file_rates.c[name])
+    for name in ("started", "engine_version", "command", "note", "campaign")
 }
 
 
@@ -58,6 +59,7 @@ class FileRate:
     command: str | None = None
     used: bool = True
     note: str | None = None
+    campaign: str | None = None
 
     def __post_init__(self) -> None:
         if not _SLOWEST_PER_S <= self.files_per_s <= _FASTEST_PER_S:

@@ -148,6 +148,7 @@ file_rates = Table(
     Column("command", String(4000)),
     Column("used", Boolean, nullable=False),
     Column("note", String(1000)),
+    Column("campaign", String(200)),
 )
 
 # `document` is the model as JSON; only the predictor reads it. `state` is the digest of the

@@ -107,7 +107,7 @@ class _Knowledge:
     def __init__(self, folder: CampaignFolder, goal: AdaptiveGoal, database: Engine) -> None:
         self._folder, self._goal, self._database = folder, goal, database
         self._results = {run: result_of(folder, run) for run in folder.runs}
-        self._configs = tuple(dict.fromkeys(cell.config for cell in folder.cells))
+        self._configs = tuple(dict.fromkeys(cell.ior_config for cell in folder.cells))
         before = read_notes(folder)
         # Runs that were begun before a crash come first: they may have ended since, or still run.
         self._unended = [run for run in folder.runs if run.path.name in before.begun]
@@ -205,7 +205,9 @@ class _Knowledge:
     def _seconds(self, belief: Posterior) -> Array:
         start_s = start_seconds(self._folder.platform)
         pairs = zip(self._folder.cells, np.exp(belief.mean), strict=True)
-        return np.array([run_seconds(cell.config, float(mib_s), start_s) for cell, mib_s in pairs])
+        return np.array(
+            [run_seconds(cell.ior_config, float(mib_s), start_s) for cell, mib_s in pairs]
+        )
 
     def _hours(self, belief: Posterior) -> Array:
         return hours_of(self._configs, self._folder.campaign.application_bytes, belief)

@@ -151,6 +151,10 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "repetitions": plan.campaign.repetitions,
         "seconds": plan.seconds,
         "configurations": [_need_record(need, plan.bytes) for need in plan.chosen],
+        "files": [
+            {"configuration": config.command_line(launcher=True), "nodes": config.nodes}
+            for config in plan.campaign.files
+        ],
         "over_budget": len(plan.open) - len(plan.chosen),
         "left_out": [
             {"configuration": config.command_line(launcher=True), "reasons": why}
@@ -177,7 +181,8 @@ def _need_record(need: Need, total: int) -> dict[str, Any]:
 def to_text(plan: Plan) -> str:
     """Show a plan to people: a table and a summary."""
     if not plan.chosen:
-        return _nothing(plan)
+        only_files = plan.campaign.files and not plan.wanted
+        return "\n".join([*([] if only_files else [_nothing(plan)]), *_files_lines(plan)])
     cells = len(plan.platform.io_nodes)
     rows = [
         {
@@ -210,7 +215,17 @@ def to_text(plan: Plan) -> str:
     if plan.bytes:
         share = sum(need.wanted.bytes for need in plan.chosen if need.wanted) / plan.bytes
         lines.append(f"these configurations stand for {share:.1%} of the bytes in the logs")
-    return "\n".join([*lines, *([f"beyond the budget: {more} more"] if more else [])])
+    beyond = [f"beyond the budget: {more} more"] if more else []
+    return "\n".join([*lines, *beyond, *_files_lines(plan)])
+
+
+def _files_lines(plan: Plan) -> list[str]:
+    """A line about the runs of mdtest; how long they take is known only after they have run."""
+    files = plan.campaign.files
+    if not files:
+        return []
+    runs = len(files) * len(plan.platform.io_nodes) * plan.campaign.repetitions
+    return [f"and with mdtest: configurations: {len(files)}; runs: {runs}, of unknown time"]
 
 
 def _nothing(plan: Plan) -> str:

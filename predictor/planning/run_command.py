@@ -28,8 +28,9 @@ from benchdb.campaigns.commands import (
 )
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.folder import AdaptiveGoal, CampaignFolder
+from benchdb.campaigns.mdtest_engine import MDTEST
 from benchdb.campaigns.platform_file import Platform, read_platform
-from benchdb.campaigns.prerequisites import find_engine, problems_before
+from benchdb.campaigns.prerequisites import find_engine, find_mdtest, problems_before
 from benchdb.campaigns.progress_lines import progress_text, reporting
 from benchdb.campaigns.running import cells_to_run, forget_failures, last_error, run_campaign
 from benchdb.store.database import opened_database, transaction
@@ -113,7 +114,13 @@ def run(
             where=source,
             remedy="remove the key `spread`",
         )
-    engine, program = _ready(platform, engine, planned, source)
+    if goal is not None and planned.files:
+        raise InputError(
+            "an adaptive campaign measures bandwidths, and mdtest measures rates of files",
+            where=source,
+            remedy="move the tables [[files]] to a campaign of their own",
+        )
+    engine, program, mdtest = _ready(platform, engine, planned, source)
     cells = len(folders.cells_of(planned, platform, engine))
     if goal is not None and cells > _MOST_CELLS:
         raise InputError(
@@ -131,6 +138,7 @@ def run(
             system=platform.system,
             engine=engine,
             program=program,
+            mdtest=mdtest,
             database=location,
             goal=goal,
         )
@@ -160,7 +168,7 @@ def resume(
     with folders.locked(folder):
         cells = cells_to_run(folder, retry_failed=retry_failed)
         if cells:
-            _refuse(problems_before(folder.platform, folder.engine, folder.program, cells, warn))
+            _refuse(problems_before(folder.platform, _programs(folder), cells, warn))
         if retry_failed:
             forget_failures(folder)
     if context.get_parameter_source("location") is not ParameterSource.COMMANDLINE:
@@ -171,23 +179,32 @@ def resume(
 
 def _ready(
     platform: Platform, asked: str | None, planned: Campaign, source: str
-) -> tuple[str, str]:
-    """Choose the engine and check everything that runs need; return engine and program."""
+) -> tuple[str, str, str | None]:
+    """Choose the engine and check everything that runs need; return it, its program and mdtest."""
     problems = []
+    mdtest = None
     engine, program = asked or next(iter(ENGINES)), None
     try:
         engine, program = find_engine(platform, asked)
     except InputError as error:
         problems.append(error)
-    show_left_out(planned.configurations, platform, engine)
+    try:
+        mdtest = find_mdtest(platform, planned)
+    except InputError as error:
+        problems.append(error)
+    show_left_out((*planned.configurations, *planned.files), platform, engine)
     cells = folders.cells_of(planned, platform, engine)
     if not cells:
         raise InputError(
             f"{platform.system} cannot run any of its configurations with {engine}", where=source
         )
-    problems += problems_before(platform, engine, program, cells, warn)
+    problems += problems_before(platform, {engine: program, MDTEST.name: mdtest}, cells, warn)
     _refuse(problems)
-    return engine, program or ""
+    return engine, program or "", mdtest
+
+
+def _programs(folder: CampaignFolder) -> dict[str, str | None]:
+    return {folder.engine: folder.program, MDTEST.name: folder.mdtest}
 
 
 def _refuse(problems: Sequence[InputError]) -> None:

@@ -48,11 +48,11 @@ class VerifyingMachine:
         known = replace(config, fsync=config.fsync or "none", tasks=tasks, nodes=nodes)
         return CampaignCell("verify", known, self.platform.io_nodes[0])
 
-    def job(self, config: IorConfig, folder: Path) -> BenchmarkJob:
+    def job(self, config: IorConfig, folder: Path) -> BenchmarkJob[IorConfig]:
         """The run of a configuration in a folder."""
         cell = self.cell(config)
         return BenchmarkJob(
-            config=cell.config,
+            config=cell.ior_config,
             program=self.ior,
             launch=filled(self.platform.launch, cell),
             test_file=str(folder / "f"),
@@ -76,7 +76,7 @@ class VerifyingMachine:
     def check(self, configs: Sequence[IorConfig], warn: Callable[[str], None]) -> None:
         """Check that the launcher starts the processes of some configurations, with IOR."""
         cells = [self.cell(config) for config in configs]
-        problems = problems_before(self.platform, "ior", self.ior, cells, warn)
+        problems = problems_before(self.platform, {"ior": self.ior}, cells, warn)
         for problem in problems[1:]:
             warn(str(problem))
         for problem in problems[:1]:

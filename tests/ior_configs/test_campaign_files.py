@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchdb.measurements.importers import ResultFile, read_measurements
 from ioncast_base.errors import InputError
 from ioncast_base.times import parse_duration
-from ior_configs import IorConfig
+from ior_configs import IorConfig, MdtestConfig
 from ior_configs.campaign_files import (
     Campaign,
     bundled_campaigns,
@@ -308,6 +308,54 @@ def test_written_campaigns_are_read_back(campaign: Campaign, comment: str) -> No
     comments = dict.fromkeys(campaign.configurations, comment)
     assert parsed(to_toml(campaign, comments)) == campaign
     assert parsed(to_toml(campaign)) == campaign
+
+
+FILES = """
+[[files]]
+files_per_process = [100, 200]
+bytes_per_file = ["0", "8k"]
+nodes = 4
+"""
+
+
+def test_a_table_of_files_is_every_combination_for_mdtest() -> None:
+    campaign = parsed(HEAD + FILES, processes_per_node=3)
+    assert campaign.configurations == ()
+    assert campaign.files == tuple(
+        MdtestConfig(count, size, own_directory=True, tasks=12, nodes=4)
+        for count in (100, 200)
+        for size in (0, 8192)
+    )
+
+
+def test_written_tables_of_files_are_read_back() -> None:
+    campaign = parsed(HEAD + CONFIGURATION + FILES + "own_directory = [false, true]\n")
+    assert len(campaign.files) == 8
+    assert parsed(to_toml(campaign), nodes=1, processes_per_node=1) == campaign
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("files_per_process = 0", "files_per_process"),
+        ("bytes_per_file = 1", "files_per_process"),
+        ("files_per_process = 9\nprocesses = 2\nnodes = 3", "3 nodes are more than 2 processes"),
+        (
+            "files_per_process = 9\nprocesses = 2\nprocesses_per_node = 2",
+            "this table has both of the keys `processes` and `processes_per_node`",
+        ),
+        ("files_per_process = 9\n[[files]]\nfiles_per_process = 9", "is in the campaign already"),
+        (
+            'files_per_process = 9\nbytes_per_file = "9223372036854775807"',
+            "all files together would have more than",
+        ),
+    ],
+    ids=["no file", "no number", "nodes", "processes", "twice", "bytes"],
+)
+def test_a_wrong_table_of_files_is_one_error_with_its_line(table: str, message: str) -> None:
+    text = error_of(f"{HEAD}[[files]]\n{table}\n")
+    assert message in text
+    assert text.startswith("c.toml:")
 
 
 def test_comments_stand_above_their_configurations() -> None:

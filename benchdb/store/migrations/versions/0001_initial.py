@@ -120,6 +120,7 @@ def _measurements() -> None:
         sa.Column("command", sa.String(4000)),
         sa.Column("used", sa.Boolean, nullable=False),
         sa.Column("note", sa.String(1000)),
+        sa.Column("campaign", sa.String(200)),
         sa.ForeignKeyConstraint(["import_id"], ["imports.id"], name="fk_file_rates_import_id"),
         sa.ForeignKeyConstraint(["system_id"], ["systems.id"], name="fk_file_rates_system_id"),
         sa.PrimaryKeyConstraint("id", name="pk_file_rates"),
