@@ -72,7 +72,9 @@ def wanted_of(
         moved: dict[IorConfig, int] = {}
         for phase in job.phases:
             for part in phase.parts:
-                config = run_to_measure(configuration(phase, part, nodes(job.nodes, tasks(phase))))
+                run = configuration(phase, part, nodes(job.nodes, tasks(phase)))
+                # A campaign chooses the repetitions, also those for many files.
+                config = run_to_measure(run).pattern()
                 moved[config] = moved.get(config, 0) + part.bytes
         for config, count in moved.items():
             before = totals.get(config, ApplicationUse(0, 0))

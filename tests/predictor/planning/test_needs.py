@@ -15,11 +15,12 @@ from click.testing import CliRunner, Result
 from benchdb.measurements.curves import Curve
 from ioncast.cli import cli
 from ior_configs import IorConfig
-from ior_configs.campaign_files import read_campaign
+from ior_configs.campaign_files import Campaign, parse_campaign, read_campaign, to_toml
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import SystemModel
 from predictor.planning.needs import ApplicationUse, Need, needs_of, wanted_of, within
 from summario.phases.extract import extract
+from summario.phases.values import Extraction, Part, Phase
 from summario.reading.log import read_log
 from tests.support.traced import traced_log
 
@@ -239,6 +240,22 @@ def test_the_plan_is_a_campaign_that_runs_what_it_shows(site: Path) -> None:
         row["configuration"] for row in configurations(shown)
     ]
     assert campaign.repetitions == 5
+
+
+def test_many_files_are_planned_as_one_run_that_a_campaign_repeats() -> None:
+    parts = (Part(900, 900 * 4096),)
+    files = Phase(
+        *(1, 0.0, 9.0, "write", None, 2, 2, 900 * 4096, 1.0, "POSIX", 900, "contiguous", "unique"),
+        n_files=900,
+        mode_processes=1,
+        parts=parts,
+        fsync="none",
+    )
+    [config] = wanted_of([Extraction((files,))], lambda *_: 1)
+    planned = Campaign("needed", "What they need.", 2, 1, None, (config,))
+    campaign = parse_campaign(to_toml(planned), where="c.toml", nodes=1, processes_per_node=2)
+    [measured] = campaign.configurations
+    assert measured.command_line(launcher=True) == "mpiexec -n 2 ior -a POSIX -w -F -b 4k -t 4k"
 
 
 def test_a_budget_leaves_out_what_is_worth_least(site: Path) -> None:
