@@ -16,7 +16,7 @@ from predictor.curve.estimates import Estimate, as_expected, as_measured, with_f
 from predictor.curve.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchKey, configuration
 from predictor.matching.configurations import tasks as processes_of
-from predictor.matching.file_times import file_time
+from predictor.matching.file_times import FileTime, file_time
 from predictor.matching.uneven import limits_of
 from predictor.model.system_model import SystemModel
 from summario.phases.values import Part, Phase
@@ -68,19 +68,21 @@ def tasks_of(
         ]
         if found:
             parts = tuple(
-                # The run of the same sizes opens and closes each file itself.
-                (
-                    part,
-                    replace(
-                        one,
-                        limits_mib_s=limits,
-                        file_time=None if one.is_mostly_metadata else rates,
-                    ),
-                )
+                (part, replace(one, limits_mib_s=limits, file_time=_rates_for(one, rates)))
                 for part, one in found
             )
             tasks.append(MatchedInput(index, phase, parts))
     return tuple(tasks)
+
+
+def _rates_for(match: Match, rates: FileTime | None) -> FileTime | None:
+    """The rates for a part of a phase.
+
+    The run of IOR with the same sizes opens and closes a file itself. But it has one file for each
+    process, so runs of mdtest with many such files are nearer to the phase.
+    """
+    opens_itself = match.is_mostly_metadata and rates is not None and not rates.is_whole
+    return None if opens_itself else rates
 
 
 def in_order(tasks: Iterable[MatchedInput]) -> tuple[MatchedInput, ...]:

@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 _BLOCK_BYTES = 4096
 # Rates of so many times more or fewer processes do not stand for a phase.
 _FAR = 4.0
+# mdtest did the I/O of a phase if it moved at least this share of its bytes.
+_WHOLE = 0.9
 # Runs of mdtest scatter by at least this standard deviation of the logarithm, and by the other one
 # if no run was repeated.
 _LEAST_SCATTER, _UNREPEATED_SCATTER = 0.08, 0.3
@@ -54,6 +56,11 @@ class FileTime:
     rates: tuple[tuple[int, float, int], ...]
     scatter: float
     doubt: float
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether mdtest did the same I/O, so that no benchmark of bytes is nearer to the phase."""
+        return self.covered >= _WHOLE
 
     def files_per_s(self, io_nodes: Sequence[int]) -> Array:
         """Interpolate the rates in the logarithms; direct access stands apart."""

@@ -175,6 +175,15 @@ def test_a_benchmark_of_the_same_sizes_opens_its_files_itself() -> None:
     assert seconds(told) == pytest.approx([0.25, 0.5])
 
 
+def test_runs_of_mdtest_with_such_files_count_more_than_one_file_of_ior() -> None:
+    # IOR's run of the same size has one file for each process; mdtest wrote as many as wanted.
+    same = replace(CONFIG, transfer_size=4096, block_size=4096, reorder_tasks=False)
+    curve = Curve(1, same, "ior", {0: (64.0,), 2: (32.0,)})
+    rates = (rate(0, 1024, bytes_per_file=4096), rate(2, 4096, bytes_per_file=4096))
+    told = predict([many_files()], SystemModel((curve,), file_rates=rates), system="here")
+    assert seconds(told) == pytest.approx([4, 1], rel=0.05)
+
+
 def test_the_rate_of_a_genuine_run_at_least_halves_the_error(shared_data: Path) -> None:
     """mdtest's own clock tells the time that Darshan measured for its 800 files."""
     text = (shared_data / "live" / "small-files.txt").read_text()
