@@ -29,6 +29,7 @@ from benchdb.measurements.csv_rows import (
 )
 from benchdb.measurements.file_rates import FileRate
 from benchdb.measurements.progress import Progress, silently
+from benchdb.measurements.rates_csv import is_rates, rate_of
 from benchdb.measurements.read_fio import fio_measurements, is_fio
 from benchdb.measurements.read_mdtest import is_mdtest, read_rates
 from benchdb.measurements.restore import Origin, Repetition
@@ -277,6 +278,14 @@ def _check_launches(rows: Iterable[Measurement]) -> None:
                 " the same run, with unknown numbers of processes",
                 remedy="add a column `tasks` with these numbers",
             )
+
+
+@importer("rates-csv", lambda file: is_rates(file.header()))
+def read_rates_csv(file: ResultFile, options: ImportOptions) -> list[FileRate]:
+    """Read rates of files with the columns of the table `file_rates`."""
+    return read_rows(
+        file.whole, _as_exported(file, rate_of), where=file.where, progress=options.progress
+    )
 
 
 def is_export(text: str) -> bool:
