@@ -5,6 +5,8 @@ A data set is a folder with
 - `provenance.json`: system, programs and settings of the measurements (see
   `experiments.provenance`),
 - `benchmarks.csv`: a row for each run of a benchmark, for `ioncast bench import`,
+- `file_rates.csv`: rates of files by mdtest, if the study measured them, for `ioncast bench
+  import`,
 - `applications.csv`: a row for each run of an application, for `ioncast validate`,
 - `logs/`: Darshan logs of the applications,
 - `tables/`: tables made from these (see `experiments.published_tables`).
@@ -14,11 +16,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from benchdb.measurements.file_rates import FileRate
 from benchdb.measurements.importers import ImportOptions, ResultFile, read_measurements
 from benchdb.measurements.storing import Measurement
 from experiments.provenance import PROVENANCE, Log, Provenance, read_provenance
@@ -36,6 +39,7 @@ from summario.reading.log import read_log
 from summario.runs.logs_of_run import run_of
 
 BENCHMARKS, APPLICATIONS = "benchmarks.csv", "applications.csv"
+FILE_RATES = "file_rates.csv"
 LOGS, TABLES = "logs", "tables"
 
 
@@ -139,6 +143,8 @@ class DataSet:
         The command in the first row of each application; empty if the row has none.
     phases : mapping of Log to tuple of Phase
         The phases of each log, in the order of `provenance.logs`.
+    rates : tuple of FileRate
+        All rates of files.
     """
 
     folder: Path
@@ -147,6 +153,7 @@ class DataSet:
     applications: Mapping[str, tuple[Rerun, ...]]
     commands: Mapping[str, str]
     phases: Mapping[Log, tuple[Phase, ...]]
+    rates: tuple[FileRate, ...] = ()
 
     @property
     def jobs(self) -> dict[str, tuple[Phase, ...]]:
@@ -183,6 +190,7 @@ def read(folder: Path) -> DataSet:
         applications={name: tuple(runs) for name, runs in reruns.items()},
         commands=_commands(folder / APPLICATIONS),
         phases=phases,
+        rates=_read_rates(folder / FILE_RATES),
     )
 
 
@@ -198,6 +206,7 @@ def write(
     provenance: Provenance,
     benchmarks: Iterable[BenchmarkRun],
     applications: Iterable[ApplicationRun],
+    rates: Sequence[FileRate] = (),
 ) -> DataSet:
     """Write a data set into a folder that holds its logs already.
 
@@ -214,6 +223,8 @@ def write(
     write_file(folder / PROVENANCE, provenance.model_dump_json(indent=1) + "\n")
     write_file(folder / BENCHMARKS, csv_of(BenchmarkRun, benchmarks))
     write_file(folder / APPLICATIONS, csv_of(ApplicationRun, applications))
+    if rates:
+        write_file(folder / FILE_RATES, csv_of(FileRate, rates))
     return read(folder)
 
 
@@ -271,6 +282,14 @@ def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...
     )
     _check_names(benchmarks, str(path))
     return benchmarks
+
+
+def _read_rates(path: Path) -> tuple[FileRate, ...]:
+    """Read the rates of files; a data set without the file has none."""
+    if not path.exists():
+        return ()
+    _, rows = read_measurements(ResultFile(str(path), read_text(path)))
+    return tuple(row for row in rows if isinstance(row, FileRate))
 
 
 def csv_rows(text: str, path: Path) -> list[dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchdb.measurements.curves import Curve, curves
 from benchdb.measurements.storing import store
@@ -64,12 +64,16 @@ class Evaluation:
         The predictions compared with the reruns, by application.
     composed : mapping of str to Composed
         Compositions from the means of the nearest benchmarks, by application.
+    without_rates : mapping of str to Validated
+        The predictions without rates of files, compared with the reruns, by application; empty if
+        the data set has no rates.
     """
 
     curves: Mapping[str, Curve]
     predictions: Mapping[str, Prediction]
     validated: Mapping[str, Validated]
     composed: Mapping[str, Composed]
+    without_rates: Mapping[str, Validated]
 
 
 def evaluate(data: DataSet) -> Evaluation:
@@ -81,21 +85,31 @@ def evaluate(data: DataSet) -> Evaluation:
         If the data set has no measurements of its engine.
     """
     known = named_curves(data)
-    knowledge = SystemModel(tuple(known.values()), fit_model(tuple(known.values())))
+    nodes = data.provenance.nodes
+    without = SystemModel(tuple(known.values()), fit_model(tuple(known.values())))
+    knowledge = replace(without, file_rates=data.rates)
+    predictions, validated = _predicted(data, knowledge)
+    composed = {
+        name: compose_means(phases, knowledge.curves, validated[name].reruns, nodes)
+        for name, phases in data.jobs.items()
+    }
+    without_rates = _predicted(data, without)[1] if data.rates else {}
+    return Evaluation(known, predictions, validated, composed, without_rates)
+
+
+def _predicted(
+    data: DataSet, knowledge: SystemModel
+) -> tuple[dict[str, Prediction], dict[str, Validated]]:
+    """Predict each application, and compare the predictions with the reruns."""
     system, nodes = data.provenance.system, data.provenance.nodes
     predictions = {
         name: predict(phases, knowledge, system=system, nodes=nodes)
         for name, phases in data.jobs.items()
     }
-    validated = {
+    return predictions, {
         name: compare_with_reruns(data.applications[name], prediction, (), explained=False)
         for name, prediction in predictions.items()
     }
-    composed = {
-        name: compose_means(phases, knowledge.curves, validated[name].reruns, nodes)
-        for name, phases in data.jobs.items()
-    }
-    return Evaluation(known, predictions, validated, composed)
 
 
 def named_curves(data: DataSet) -> dict[str, Curve]:

@@ -53,6 +53,8 @@ def tables_of(data: DataSet, evaluation: Evaluation) -> tuple[PrintedTable, ...]
         predictions(evaluation),
         prediction_errors(evaluation),
         choices(evaluation),
+        rates(data),
+        gain_of_rates(evaluation),
         held_back(judged),
         accuracy(judged),
         report_phases(data),
@@ -199,6 +201,53 @@ def choices(evaluation: Evaluation) -> PrintedTable:
             for name, comparison in _with_all(compared)
         ),
         keys=("application",),
+        estimated=True,
+    )
+
+
+def rates(data: DataSet) -> PrintedTable:
+    """The rates of files: mean and coefficient of variation of each cell."""
+    cells: dict[tuple[str, int, int, int], dict[int, list[float]]] = {}
+    for rate in data.rates:
+        kind = (rate.operation, rate.tasks, rate.files_per_process or 0, rate.bytes_per_file)
+        cells.setdefault(kind, {}).setdefault(rate.io_nodes, []).append(rate.files_per_s)
+    names = ("operation", "tasks", "files_per_process", "bytes_per_file")
+    return PrintedTable(
+        "rates",
+        tuple(
+            {
+                **dict(zip(names, map(str, kind), strict=True)),
+                "io_nodes": str(n),
+                "runs": str(len(values)),
+                "mean_files_per_s": f"{fmean(values):.2f}",
+                "cv": f"{variation(values):.4f}",
+            }
+            for kind, by_number in sorted(cells.items())
+            for n, values in sorted(by_number.items())
+        ),
+        keys=(*names, "io_nodes"),
+    )
+
+
+def gain_of_rates(evaluation: Evaluation) -> PrintedTable:
+    """Errors of the predicted means with and without rates of files, and the noise floor.
+
+    Empty without rates. The errors of all cells together are their mean.
+    """
+    return PrintedTable(
+        "gain_of_rates",
+        tuple(
+            {
+                "application": name,
+                "io_nodes": n,
+                "with_rates": _error_of(evaluation.validated[name].prediction, n),
+                "without_rates": _error_of(before.prediction, n),
+                "noise_floor": _error_of(noise_floor(before.reruns), n),
+            }
+            for name, before in sorted(evaluation.without_rates.items())
+            for n in (*map(str, sorted(before.reruns)), ALL)
+        ),
+        keys=("application", "io_nodes"),
         estimated=True,
     )
 
@@ -431,6 +480,11 @@ def _mean(cells: Reruns, n: int) -> str:
 
 def _cell_error(comparison: Comparison, n: int) -> str:
     return "".join(f"{error:.3f}" for error in comparison.cell_errors.get(n, ()))
+
+
+def _error_of(comparison: Comparison, n: str) -> str:
+    """The error of the mean of a cell, or the mean of these errors."""
+    return _number(_mean_error(comparison)) if n == ALL else _cell_error(comparison, int(n))
 
 
 def _number(value: float | None) -> str:

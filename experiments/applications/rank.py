@@ -1,9 +1,9 @@
 """One process of a bundled application: `python rank.py FOLDER` follows the plan in FOLDER.
 
 It runs on compute nodes, so it imports only the standard library, and mpi4py if the plan needs
-MPI. It reads ``plan.RANK.json``, meets the other ranks at the socket ``barrier`` before each
-step, and writes ``result.RANK.json``: start and end of each open, request and close, on the
-monotonic clock that all processes of a machine share.
+MPI. It reads ``plan.RANK.json``, which has an entry for each file, meets the other ranks at the
+socket ``barrier`` before the first file of each step, and writes ``result.RANK.json``: start and
+end of each open, request and close, on the monotonic clock that all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def _do_all(
     buffer = page_aligned(largest)
     results = []
     for step in steps:
-        _meet(barrier)
-        time.sleep(step["pause_s"])
-        _meet(barrier)
+        if step["begins"]:
+            _meet(barrier)
+            time.sleep(step["pause_s"])
+            _meet(barrier)
         results.append(_do(step, buffer, communicator) if step["accesses"] else None)
     return results
 

@@ -23,7 +23,7 @@ from experiments.applications.counters import FileUse, Request, write_counters_l
 from experiments.applications.darshan_writer import check_writer
 from experiments.applications.installed import has_mpi4py
 from experiments.applications.launching import Launch, Platform
-from experiments.applications.spec import Application, Step, hacc_io_particles
+from experiments.applications.spec import Access, Application, Step, hacc_io_particles
 from ioncast_base.errors import InputError, IoncastError
 from ior_configs.hints import PREFIX, buffering, with_places
 
@@ -238,6 +238,9 @@ def _fill(application: Application, folder: Path) -> None:
     try:
         folder.mkdir()
         for step in application.steps:
+            if step.files > 1:
+                for task in range(application.tasks):
+                    (folder / step.file_name(task)).mkdir()
             if step.operation == "read":
                 _write_input(application, step, folder)
     except OSError as error:
@@ -250,9 +253,9 @@ def _write_input(application: Application, step: Step, folder: Path) -> None:
     zeros = bytes(_MIB)
     sizes: dict[str, int] = {}
     for task in range(application.tasks):
-        ends = [offset + size for offset, size in step.accesses(task, application.tasks)]
-        name = step.file_name(task)
-        sizes[name] = max(sizes.get(name, 0), *ends, 0)
+        for name, accesses in step.uses(task, application.tasks):
+            ends = [offset + size for offset, size in accesses]
+            sizes[name] = max(sizes.get(name, 0), *ends, 0)
     for name, size in sizes.items():
         with (folder / name).open("wb", buffering=0) as file:
             for offset in range(0, size, _MIB):
@@ -275,38 +278,41 @@ def _run_bundled(
     with barrier(folder / "barrier", application.tasks, start):
         launch.run([*python, str(rank.__file__), str(folder)], mpi=mpi)
     results = [
-        json.loads((folder / f"result.{task}.json").read_text())
+        iter(json.loads((folder / f"result.{task}.json").read_text()))
         for task in range(application.tasks)
     ]
     return {
         step.name: [
-            _file_use(application, step, task, data, result[number], origin_s)
-            for task, result in enumerate(results)
-            if result[number] is not None
+            _file_use(step, task, data / name, accesses, result, origin_s)
+            for task, of_files in enumerate(results)
+            for name, accesses in step.uses(task, application.tasks)
+            if (result := next(of_files)) is not None
         ]
-        for number, step in enumerate(application.steps)
+        for step in application.steps
     }
 
 
 def _plan(application: Application, task: int, data: Path) -> list[dict[str, Any]]:
     return [
         {
-            "path": str(data / step.file_name(task)),
+            "path": str(data / name),
             "operation": step.operation,
             "api": step.api,
             "hints": _hints(step, application.nodes),
-            "accesses": step.accesses(task, application.tasks),
-            "pause_s": application.pause_s if number else 0.0,
+            "accesses": accesses,
+            "begins": number == 0,
+            "pause_s": 0.0 if step is application.steps[0] else application.pause_s,
         }
-        for number, step in enumerate(application.steps)
+        for step in application.steps
+        for number, (name, accesses) in enumerate(step.uses(task, application.tasks))
     ]
 
 
 def _file_use(
-    application: Application,
     step: Step,
     task: int,
-    data: Path,
+    path: Path,
+    accesses: Sequence[Access],
     result: dict[str, Any],
     origin_s: float,
 ) -> FileUse:
@@ -314,7 +320,7 @@ def _file_use(
         return times[0] - origin_s, times[1] - origin_s
 
     return FileUse(
-        path=str(data / step.file_name(task)),
+        path=str(path),
         rank=task,
         api=step.api,
         operation=step.operation,
@@ -322,9 +328,7 @@ def _file_use(
         closed_s=since_origin(result["closed"]),
         requests=tuple(
             Request(*access, *since_origin(times))
-            for access, times in zip(
-                step.accesses(task, application.tasks), result["requests"], strict=True
-            )
+            for access, times in zip(accesses, result["requests"], strict=True)
         ),
     )
 

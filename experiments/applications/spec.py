@@ -1,7 +1,8 @@
 """The applications of the case studies: steps of I/O that are the same in every run.
 
 The sizes of SINGLE, PERIODIC and HACC-IO are those of Inria RR-9366. A scale multiplies the bytes
-of each process and does not change the size of a request.
+of each process and does not change the size of a request. Of many small files it multiplies the
+number.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class Step:
     aggregators : int
         Number of processes that move the data of collective calls, by hints of MPI-IO; 0 leaves it
         to MPI-IO.
+    files : int
+        Number of files of each process, which it uses one after the other. Several files are in a
+        folder of the process, and each has one request: `requests` are then the sizes that the
+        files have in turn, each with the number 1.
     """
 
     name: str
@@ -63,6 +68,7 @@ class Step:
     api: Literal["POSIX", "MPIIO"] = "POSIX"
     weights: tuple[int, ...] = ()
     aggregators: int = 0
+    files: int = 1
 
     def __post_init__(self) -> None:
         positive = self.requests and all(size > 0 and count > 0 for size, count in self.requests)
@@ -81,6 +87,14 @@ class Step:
                 self.api == "MPIIO" and (self.file_access == "unique" or bool(self.weights))
             ),
             "only collective I/O has aggregators": self.aggregators > 0 and self.api != "MPIIO",
+            "several files of a process need POSIX, a file per process and single requests": (
+                self.files > 1
+                and (
+                    (self.api, self.file_access) != ("POSIX", "unique")
+                    or bool(self.weights or self.header_bytes)
+                    or any(count != 1 for _, count in self.requests)
+                )
+            ),
         }
         for refusal, refused in refusals.items():
             if refused:
@@ -96,12 +110,29 @@ class Step:
 
     def process_bytes(self, rank: int) -> int:
         """Bytes that a process reads or writes."""
+        if self.files > 1:
+            return sum(size for _, accesses in self._small_files(rank) for _, size in accesses)
         weight = self.weight(rank)
         body = sum(size * count for size, count in self.requests)
         return weight * body + (self.header_bytes if weight else 0)
 
+    def uses(self, rank: int, tasks: int) -> list[tuple[str, list[Access]]]:
+        """List the files of a process in their order, with the requests in each.
+
+        A process that takes no part has a file without requests. Parameters are those of
+        `accesses`.
+        """
+        if self.files > 1:
+            return self._small_files(rank)
+        return [(self.file_name(rank), self.accesses(rank, tasks))]
+
+    def _small_files(self, rank: int) -> list[tuple[str, list[Access]]]:
+        sizes = [size for size, _ in self.requests]
+        folder = self.file_name(rank)
+        return [(f"{folder}/{n:06d}", [(0, sizes[n % len(sizes)])]) for n in range(self.files)]
+
     def accesses(self, rank: int, tasks: int) -> list[Access]:
-        """List the requests of a process.
+        """List the requests of a process in its file; a step with several `files` has `uses`.
 
         Parameters
         ----------
@@ -305,6 +336,20 @@ def aggregated(tasks: int, nodes: int, scale: float) -> Application:
     [step] = collective(tasks, nodes, scale).steps
     hinted = replace(step, aggregators=max(tasks // 4, 1))
     return Application("aggregated", tasks, nodes, (hinted,))
+
+
+def small_files(tasks: int, nodes: int, scale: float, *, pause_s: float = 1.5) -> Application:
+    """Write many small files of 4, 8 and 16 KiB, then read as many that are there before.
+
+    The scale multiplies the number of files, which is 200 for each process, and not their sizes.
+    """
+    files = max(2, round(200 * scale))
+    sizes = tuple((kib * _KIB, 1) for kib in (4, 8, 16))
+    steps = (
+        Step("results", "write", "unique", "contiguous", sizes, files=files),
+        Step("samples", "read", "unique", "contiguous", sizes, files=files),
+    )
+    return Application("small-files", tasks, nodes, steps, pause_s)
 
 
 def _requests(process_bytes: int, request_bytes: int, scale: float) -> tuple[tuple[int, int], ...]:

@@ -6,21 +6,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchdb.campaigns import folder as folders
-from benchdb.campaigns.collecting import failures, measurement_of, result_of
+from benchdb.campaigns.collecting import failures, measurement_of, rates_of, result_of
 from benchdb.campaigns.folder import CampaignFolder
+from benchdb.measurements.file_rates import FileRate
 from benchdb.measurements.storing import Measurement
 from experiments.datasets import BenchmarkRun, phases_of_log
 from experiments.studies.settings import Settings
 from experiments.studies.study import Study
 from ioncast_base.sizes import format_size
 from ioncast_base.wording import in_words
-from ior_configs import IorConfig
+from ior_configs import IorConfig, MdtestConfig
 from ior_configs.campaign_files import Campaign
+from predictor.matching.configurations import tasks
 from predictor.planning.needs import wanted_of
 from summario.phases.values import Extraction, Phase
 
 # A configuration gets a benchmark if it stands for at least this share of a job's bytes.
 _WORTH = 0.05
+# Runs of mdtest with fewer files of a process would mostly measure when the processes start.
+_FEWEST_FILES = 10
 _LAYOUTS = {"contiguous": "contig", "1d-strided": "strided", "random": "random"}
 
 
@@ -40,6 +44,33 @@ def worth_measuring(phases: Sequence[Phase], nodes: int) -> list[IorConfig]:
     wanted = wanted_of([Extraction(tuple(phases))], lambda _, tasks: min(nodes, tasks))
     enough = _WORTH * sum(one.bytes for one in wanted.values())
     return [config for config, one in wanted.items() if one.bytes >= enough]
+
+
+def files_worth_measuring(phases: Sequence[Phase], nodes: int) -> list[MdtestConfig]:
+    """Choose the runs of mdtest for phases of many files that are mostly metadata.
+
+    The studies' applications have a folder for each process; a log does not tell.
+
+    Parameters
+    ----------
+    phases : sequence of Phase
+        The job's phases.
+    nodes : int
+        Compute nodes of the platform.
+    """
+    return [
+        MdtestConfig(
+            files_per_process=phase.n_files // tasks(phase),
+            bytes_per_file=phase.bytes // phase.n_files,
+            own_directory=True,
+            tasks=tasks(phase),
+            nodes=min(nodes, tasks(phase)),
+        )
+        for phase in phases
+        if phase.is_mostly_metadata
+        and phase.file_access == "unique"
+        and phase.n_files >= _FEWEST_FILES * tasks(phase)
+    ]
 
 
 def campaign_of(study: Study, logs: Sequence[Path], nodes: int, settings: Settings) -> Campaign:
@@ -65,6 +96,9 @@ def campaign_of(study: Study, logs: Sequence[Path], nodes: int, settings: Settin
         spread_s=None,
         configurations=tuple(
             dict.fromkeys(config for phases in jobs for config in worth_measuring(phases, nodes))
+        ),
+        files=tuple(
+            dict.fromkeys(one for phases in jobs for one in files_worth_measuring(phases, nodes))
         ),
     )
 
@@ -98,10 +132,25 @@ def benchmark_runs(campaign: CampaignFolder) -> Iterator[BenchmarkRun]:
         )
 
 
+def rates(campaign: CampaignFolder) -> list[FileRate]:
+    """Rows of `file_rates.csv`, four for each run of mdtest that succeeded."""
+    return [
+        rate
+        for run in _succeeded(campaign)
+        if isinstance(run.cell.config, MdtestConfig)
+        for rate in rates_of(campaign, run)[-1]
+    ]
+
+
 def engine_version(campaign: CampaignFolder) -> dict[str, str]:
-    """The benchmark program and its version, for `provenance.json`."""
-    known = {measured.engine_version for _, measured in _measurements(campaign)}
-    return {campaign.engine: ", ".join(sorted(filter(None, known))) or "not known"}
+    """The benchmark programs and their versions, for `provenance.json`."""
+    known = {campaign.engine: {one.engine_version for _, one in _measurements(campaign)}}
+    if campaign.campaign.files:
+        known["mdtest"] = {rate.engine_version for rate in rates(campaign)}
+    return {
+        name: ", ".join(sorted(filter(None, versions))) or "not known"
+        for name, versions in known.items()
+    }
 
 
 def pattern_name(config: IorConfig) -> str:
@@ -128,7 +177,13 @@ def pattern_name(config: IorConfig) -> str:
 
 
 def _measurements(campaign: CampaignFolder) -> Iterator[tuple[folders.CampaignRun, Measurement]]:
+    for run in _succeeded(campaign):
+        if isinstance(run.cell.config, IorConfig):
+            yield run, measurement_of(campaign, run)[-1]
+
+
+def _succeeded(campaign: CampaignFolder) -> Iterator[folders.CampaignRun]:
     for run in campaign.runs:
         result = result_of(campaign, run)
         if result is not None and result.state == "done":
-            yield run, measurement_of(campaign, run)[-1]
+            yield run

@@ -13,7 +13,7 @@ import click
 from benchdb.campaigns import folder as folders
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
-from benchdb.campaigns.prerequisites import find_engine
+from benchdb.campaigns.prerequisites import find_engine, find_mdtest
 from benchdb.campaigns.progress_lines import reporting
 from benchdb.campaigns.standing import CampaignProgress
 from experiments import datasets
@@ -28,6 +28,7 @@ from experiments.studies.benchmarking import (
     campaign_of,
     engine_version,
     failed_benchmarks,
+    rates,
 )
 from experiments.studies.machine import this_machine, versions
 from experiments.studies.rerunning import Planned, failure_notes, plan_reruns
@@ -108,6 +109,7 @@ def run_study(study: Study, emulated: Emulated, folder: Path, settings: Settings
         ),
         benchmark_runs(campaign),
         runs,
+        rates(campaign),
     )
 
 
@@ -141,6 +143,7 @@ def _campaign(
         system=site.system,
         engine=engine,
         program=program,
+        mdtest=find_mdtest(site, benchmarks),
         database=None,
     )
 

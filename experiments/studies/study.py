@@ -73,4 +73,13 @@ STUDIES = (
         builders=(spec.multiphase, spec.irregular, spec.collective, spec.aggregated),
         scale=1 / 32,
     ),
+    Study(
+        name="files",
+        title="Many small files",
+        summary="Run an application of many small files: each process writes 200 files of 4 to"
+        " 16 KiB in a folder of its own, and then reads as many. mdtest measures rates of files"
+        " beside the benchmarks.",
+        builders=(spec.small_files,),
+        scale=1.0,
+    ),
 )

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from benchdb.measurements.file_rates import FileRate
 from experiments.datasets import ApplicationRun, BenchmarkRun, DataSet, read, shipped, write
+from experiments.evaluation import evaluate
 from experiments.provenance import PROVENANCE as PROVENANCE_FILE
 from experiments.provenance import Log, Machine, Provenance, read_provenance
+from experiments.published_tables import gain_of_rates, rates
 from ioncast.cli import cli
 from ioncast_base.errors import InputError
 
@@ -143,6 +146,49 @@ def test_a_data_set_that_was_written_can_be_read(folder: Path) -> None:
     assert [run.bandwidth_mib_s for run in found.applications["app"]] == [10.0, 11.0]
     assert [run.phases_mib_s for run in found.applications["app"]] == [(8.0, 12.0), (9.0, 13.0)]
     assert found.commands == {"app": "app --small"}
+
+
+RATES = [
+    FileRate(
+        *("create", n, 1000.5 + n, 16, 8, 200, True, 9555),
+        started="2026-11-29T04:00:00+00:00",
+        engine_version="4.1.0",
+        command="mdtest '-F' '-n' '200', quoted",
+        campaign="files",
+    )
+    for n in (0, 4)
+]
+
+
+def test_rates_of_files_are_a_file_of_their_own(folder: Path) -> None:
+    assert write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS).rates == ()
+    assert not (folder / "file_rates.csv").exists()
+    assert write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS, RATES).rates == tuple(RATES)
+
+
+def test_a_damaged_rate_names_its_line(folder: Path) -> None:
+    write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS, RATES)
+    file = folder / "file_rates.csv"
+    file.write_text(file.read_text().replace("create,4", "creates,4"))
+    with pytest.raises(InputError) as caught:
+        read(folder)
+    assert f"{file}:3: operation is 'creates'" in str(caught.value)
+
+
+def test_the_gain_of_rates_is_a_table_of_a_data_set_with_rates(folder: Path) -> None:
+    without = write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+    assert not gain_of_rates(evaluate(without)).rows
+    data = write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS, RATES)
+    rows = gain_of_rates(evaluate(data)).rows
+    assert [row["io_nodes"] for row in rows] == ["0", "all"]
+    # The application has no phase of many files, so rates change nothing.
+    assert rows[0]["with_rates"] == rows[0]["without_rates"] != ""
+    # Runs of 10 and 11 MiB/s: each is predicted by the other one.
+    assert float(rows[0]["noise_floor"]) == pytest.approx((1 / 11 + 1 / 10) / 2, abs=0.001)
+    assert [(row["io_nodes"], row["mean_files_per_s"]) for row in rates(data).rows] == [
+        ("0", "1000.50"),
+        ("4", "1004.50"),
+    ]
 
 
 def test_commands_of_applications_are_optional(folder: Path) -> None:

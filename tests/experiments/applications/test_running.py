@@ -25,6 +25,7 @@ from experiments.applications.spec import (
     periodic_a,
     single_a,
     single_b,
+    small_files,
 )
 from ioncast_base.darshan_runtime import find_darshan
 from ioncast_base.errors import InputError, IoncastError
@@ -74,6 +75,10 @@ def log(tmp_path: Path) -> Path:
         (
             irregular(8, 2, _SCALE, pause_s=0.0),
             [("write", "contiguous", "unique", 8, 8), ("write", "contiguous", "shared", 1, 2)],
+        ),
+        (
+            small_files(4, 2, 6 / 200, pause_s=1.1),
+            [("write", "contiguous", "unique", 24, 4), ("read", "contiguous", "unique", 24, 4)],
         ),
     ],
     ids=lambda value: value.name if isinstance(value, Application) else None,

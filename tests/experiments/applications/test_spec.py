@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from experiments.applications.spec import (
     periodic_b,
     single_a,
     single_b,
+    small_files,
 )
 from ioncast_base.errors import InputError
 
@@ -65,6 +67,36 @@ def test_the_multiphase_application_is_that_of_the_testbed_at_a_32nd() -> None:
     assert (read.operation, read.file_access) == ("read", "shared")
     assert checkpoint.file_access == "unique"
     assert (output.layout, output.requests[0][0]) == ("1d-strided", 64 * 1024)
+
+
+def test_each_small_file_has_one_request_of_the_next_size() -> None:
+    written, read = small_files(16, 8, 1.0).steps
+    assert (written.operation, read.operation) == ("write", "read")
+    files = written.uses(3, 16)
+    assert len({name for name, _ in files}) == len(files) == 200
+    assert {name.split("/")[0] for name, _ in files} == {"results.00000003"}
+    assert [accesses for _, accesses in files[:4]] == [
+        [(0, 4096)],
+        [(0, 8192)],
+        [(0, 16384)],
+        [(0, 4096)],
+    ]
+    assert written.process_bytes(3) == 67 * 4096 + 67 * 8192 + 66 * 16384
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"file_access": "shared"},
+        {"weights": (1, 2)},
+        {"header_bytes": 8},
+        {"requests": ((4096, 2),)},
+    ],
+)
+def test_other_steps_have_one_file_for_each_process(changes: dict[str, Any]) -> None:
+    [step, _] = small_files(2, 1, 1.0).steps
+    with pytest.raises(InputError, match="several files of a process need POSIX"):
+        replace(step, **changes)
 
 
 def test_hacc_io_writes_its_header_last_at_the_start_of_the_file() -> None:

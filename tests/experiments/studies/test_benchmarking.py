@@ -1,7 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from experiments.datasets import DataSet
-from experiments.studies.benchmarking import pattern_name, worth_measuring
+from experiments.studies.benchmarking import (
+    files_worth_measuring,
+    pattern_name,
+    worth_measuring,
+)
+from ior_configs import MdtestConfig
+from summario.phases.values import Part, Phase
 
 
 def test_the_header_and_the_arrays_of_hacc_io_are_worth_a_benchmark(testbed: DataSet) -> None:
@@ -25,3 +33,23 @@ def test_every_phase_of_a_multiphase_application_is_worth_a_benchmark(testbed: D
 def test_different_patterns_have_different_names(testbed: DataSet) -> None:
     configs = {one.measurement.config for one in testbed.benchmarks}
     assert len({pattern_name(config) for config in configs}) == len(configs)
+
+
+def test_a_phase_of_many_files_is_worth_a_run_of_mdtest() -> None:
+    phase = Phase(
+        *(1, 0.0, 9.0, "write", None, 16, 16, 30_000_000, 1.0, "POSIX", 3200, "contiguous"),
+        "unique",
+        n_files=3200,
+        mode_processes=1,
+        parts=(Part(3200, 30_000_000),),
+        metadata_seconds=7.0,
+    )
+    assert files_worth_measuring([phase, phase], nodes=8)[:1] == [
+        MdtestConfig(200, 9375, own_directory=True, tasks=16, nodes=8)
+    ]
+    others = [
+        replace(phase, metadata_seconds=0.5),
+        replace(phase, n_files=16),
+        replace(phase, file_access="shared"),
+    ]
+    assert files_worth_measuring(others, nodes=8) == []

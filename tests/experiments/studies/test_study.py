@@ -22,6 +22,7 @@ def test_the_studies_have_all_applications_of_the_report_and_more() -> None:
         "irregular",
         "collective",
         "aggregated",
+        "small-files",
     }
 
 
