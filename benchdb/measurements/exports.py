@@ -12,10 +12,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from benchdb.measurements.cells import OUTLIER_RULE, outliers
+from benchdb.measurements.rates_csv import RATE_COLUMNS
 from benchdb.measurements.storing import config_of
 from benchdb.store.schema import (
     CONFIGURATION_FIELDS,
     configurations,
+    file_rates,
     imports,
     measurements,
     systems,
@@ -57,6 +59,8 @@ EXPORT_COLUMNS = (
     *_IMPORT_COLUMNS,
     "outlier",
 )
+
+RATES_EXPORT_COLUMNS = ("system", *RATE_COLUMNS, *_IMPORT_COLUMNS)
 
 _ROWS_AT_ONCE = 10_000
 # A text that starts with a blank needs quotes too, because readers may skip blanks after commas.
@@ -105,20 +109,43 @@ def export_rows(connection: Connection, system: str | None = None) -> Iterator[d
             }
 
 
-def csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+def export_rates(connection: Connection, system: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield every rate of files with its import, by system and in the order of the imports."""
+    query = (
+        select(
+            systems.c.name.label("system"),
+            *(file_rates.c[name] for name in RATE_COLUMNS),
+            *(column.label(name) for name, column in _IMPORT_COLUMNS.items()),
+        )
+        .select_from(file_rates)
+        .join(systems, systems.c.id == file_rates.c.system_id)
+        .join(imports, imports.c.id == file_rates.c.import_id)
+        .order_by(_by_bytes(connection, systems.c.name), file_rates.c.id)
+    )
+    if system is not None:
+        query = query.where(systems.c.name == system)
+    for row in connection.execute(query).mappings():
+        yield dict(row)
+
+
+def csv_lines(
+    rows: Iterable[dict[str, Any]], columns: Sequence[str] = EXPORT_COLUMNS
+) -> Iterator[str]:
     """The rows as lines of CSV with a header; numbers keep all their digits.
 
     A text that a spreadsheet would run as a formula gets an apostrophe, which importers remove.
     """
-    yield ",".join(EXPORT_COLUMNS) + "\n"
+    yield ",".join(columns) + "\n"
     for row in rows:
         yield ",".join(map(_cell, row.values())) + "\n"
 
 
-def write_csv(rows: Iterable[dict[str, Any]], path: Path) -> None:
+def write_csv(
+    rows: Iterable[dict[str, Any]], path: Path, columns: Sequence[str] = EXPORT_COLUMNS
+) -> None:
     """Write rows with the columns of the export as CSV."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(csv_lines(rows))
+        file.writelines(csv_lines(rows, columns))
 
 
 def _rules(cell: Sequence[RowMapping]) -> list[str | None]:

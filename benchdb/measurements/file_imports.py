@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -14,13 +14,15 @@ from benchdb.measurements.importers import (
     ResultFile,
     is_export,
     is_ours,
+    is_rates_export,
     read_export,
     read_measurements,
+    read_rates_export,
     text_of,
 )
 from benchdb.measurements.parquet import MAGIC, csv_of
 from benchdb.measurements.progress import Progress, silently
-from benchdb.measurements.restore import Origin, Repetition, restore
+from benchdb.measurements.restore import Origin, Repetition, restore, restore_rates
 from benchdb.measurements.storing import Measurement, count, store
 from ioncast_base.errors import InputError, Remedy
 
@@ -94,10 +96,11 @@ class MeasurementsFile:
 
 @dataclass(frozen=True, eq=False)
 class ExportFile:
-    """An export that is read from a file."""
+    """An export of measurements or of rates that is read from a file."""
 
     name: str
-    imports: Mapping[Origin, list[Repetition]]
+    imports: Mapping[Origin, list[Repetition]] = field(default_factory=dict)
+    rates: Mapping[Origin, list[FileRate]] = field(default_factory=dict)
 
     def store(
         self, connection: Connection, *, replace: bool = False, progress: Progress = silently
@@ -107,18 +110,24 @@ class ExportFile:
         restored = restore(
             connection, self.imports, file=self.name, replace=replace, progress=progress
         )
+        restored |= restore_rates(connection, self.rates, file=self.name, replace=replace)
+        origins = {*self.imports, *self.rates}
         stored = _counts(self._rows_of(restored))
         return StoredFile(
             EXPORT,
-            found=_counts(self._rows_of(self.imports)),
+            found=_counts(self._rows_of(origins)),
             stored=stored,
             replaced=_replaced(connection, before, stored.measurements) if replace else 0,
             imports=len(restored),
-            known_imports=len(self.imports) - len(restored),
+            known_imports=len(origins) - len(restored),
         )
 
-    def _rows_of(self, origins: Iterable[Origin]) -> list[Measurement]:
-        return [row for origin in origins for _, row in self.imports[origin]]
+    def _rows_of(self, origins: Iterable[Origin]) -> list[Measurement | FileRate]:
+        rows: list[Measurement | FileRate] = []
+        for origin in origins:
+            rows += [row for _, row in self.imports.get(origin, ())]
+            rows += self.rates.get(origin, ())
+        return rows
 
 
 def read_file(
@@ -136,6 +145,8 @@ def read_file(
         # An export may be large, and its text is enough.
         content = b""
         return ExportFile(name, read_export(file, options))
+    if is_rates_export(file.header()):
+        return ExportFile(name, rates=read_rates_export(file, options))
     file_format, rows = read_measurements(file, options)
     if options.system is None:
         raise InputError(

@@ -117,6 +117,12 @@ def count_rates(connection: Connection) -> int:
     return int(connection.scalars(select(func.count()).select_from(file_rates)).one())
 
 
+def rates_of_import(connection: Connection, import_id: int) -> list[FileRate]:
+    """The rates of an import."""
+    rows = connection.execute(select(*_COLUMNS).where(file_rates.c.import_id == import_id))
+    return [FileRate(*row) for row in rows]
+
+
 def cells_of_rates(rates: Iterable[FileRate]) -> Counter[tuple[Any, ...]]:
     """The number of rates by all that identifies them beside their measured values."""
     return Counter(
@@ -127,5 +133,4 @@ def cells_of_rates(rates: Iterable[FileRate]) -> Counter[tuple[Any, ...]]:
 
 def cells_of_stored_rates(connection: Connection, import_id: int) -> Counter[tuple[Any, ...]]:
     """Count the rates of an import as `cells_of_rates` does."""
-    rows = connection.execute(select(*_COLUMNS).where(file_rates.c.import_id == import_id))
-    return cells_of_rates(FileRate(*row) for row in rows)
+    return cells_of_rates(rates_of_import(connection, import_id))

@@ -297,11 +297,48 @@ def read_export(
     file: ResultFile, options: ImportOptions = NOTHING_TOLD
 ) -> dict[Origin, list[Repetition]]:
     """Read an export: the repetitions of each import."""
-    measurement_of, system = _row_reader(file, options), options.system
+    measurement_of, origin_of = _row_reader(file, options), _origin_reader(options)
+
+    def read(row: Row) -> tuple[Origin, Repetition]:
+        repetition = count_cell(row, "repetition")
+        if repetition > _LARGEST_REPETITION:
+            raise InputError(f"repetition is {repetition}, above {_LARGEST_REPETITION}")
+        return origin_of(row), (repetition, measurement_of(row))
+
+    return _by_origin(file, options, read)
+
+
+def is_rates_export(text: str) -> bool:
+    """Whether a text is an export of rates of files, by its first line."""
+    return is_rates(text) and set(_ORIGIN_COLUMNS) <= columns_of(text)
+
+
+def read_rates_export(
+    file: ResultFile, options: ImportOptions = NOTHING_TOLD
+) -> dict[Origin, list[FileRate]]:
+    """Read an export of rates: those of each import."""
+    origin_of = _origin_reader(options)
+    return _by_origin(file, options, lambda row: (origin_of(row), rate_of(row)))
+
+
+def _by_origin(
+    file: ResultFile, options: ImportOptions, read: Callable[[Row], tuple[Origin, _T]]
+) -> dict[Origin, list[_T]]:
+    """Read the rows of an export, by their imports."""
+    export: dict[Origin, list[_T]] = {}
+    reader = _as_exported(file, read)
+    for origin, value in read_rows(file.whole, reader, where=file.where, progress=options.progress):
+        export.setdefault(origin, []).append(value)
+    return export
+
+
+def _origin_reader(options: ImportOptions) -> Callable[[Row], Origin]:
+    """The function that reads the import of a row of an export."""
+    system = options.system
     origins: dict[tuple[str, ...], Origin] = {}
     names: dict[tuple[str, str], Origin] = {}
 
-    def read(row: Row) -> tuple[Origin, Repetition]:
+    def origin_of(row: Row) -> Origin:
         cells = tuple(row[name] for name in _ORIGIN_COLUMNS)
         if cells not in origins:
             if system is not None and any(other[0] != cells[0] for other in origins):
@@ -316,17 +353,9 @@ def read_export(
             if names.setdefault((origin.system, origin.sha256), origin) != origin:
                 raise InputError(f"an earlier line contradicts it about the file {origin.sha256}")
             origins[cells] = origin
-        repetition = count_cell(row, "repetition")
-        if repetition > _LARGEST_REPETITION:
-            raise InputError(f"repetition is {repetition}, above {_LARGEST_REPETITION}")
-        return origins[cells], (repetition, measurement_of(row))
+        return origins[cells]
 
-    export: dict[Origin, list[Repetition]] = {}
-    reader = _as_exported(file, read)
-    rows = read_rows(file.whole, reader, where=file.where, progress=options.progress)
-    for origin, repetition in rows:
-        export.setdefault(origin, []).append(repetition)
-    return export
+    return origin_of
 
 
 @importer("forge-csv", _is_forge)

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from benchdb.measurements.file_rates import FileRate, insert_rates, rates_of_import
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.storing import (
     Measurement,
@@ -81,14 +82,63 @@ def restore(
         raise InputError(what, where=file, remedy=error.remedy) from error
 
 
+def restore_rates(
+    connection: Connection,
+    found: Mapping[Origin, list[FileRate]],
+    *,
+    file: str,
+    replace: bool = False,
+) -> set[Origin]:
+    """Store rates of files under their first imports, and return the imports that are new.
+
+    If the database has other rates of an import and `replace` is False, an InputError is raised.
+    """
+    system_ids = {name: system_id_of(connection, name) for name in sorted(_systems(found))}
+    known = _known_imports(connection, found, system_ids)
+    same = {
+        origin
+        for origin, import_id in known.items()
+        if Counter(rates_of_import(connection, import_id)) == Counter(found[origin])
+    }
+    new = sorted(set(found) - same, key=lambda origin: origin.imported_at)
+    for origin in new:
+        if origin in known:
+            if not replace:
+                raise InputError(
+                    f"{origin.system} has other rates of {origin.file}",
+                    where=file,
+                    remedy=Remedy("correct them with {}", ("replace",)),
+                )
+            delete_import(connection, known[origin])
+        import_id = _insert_origin(connection, system_ids[origin.system], origin)
+        insert_rates(connection, system_ids[origin.system], import_id, found[origin])
+    for name in _systems(new):
+        revise(connection, system_ids[name])
+    return set(new)
+
+
+def _systems(origins: Iterable[Origin]) -> set[str]:
+    return {origin.system for origin in origins}
+
+
+def _insert_origin(connection: Connection, system_id: int, origin: Origin) -> int:
+    return insert_import(
+        connection,
+        system_id=system_id,
+        sha256=origin.sha256,
+        file=origin.file,
+        format=origin.format,
+        imported_at=origin.imported_at,
+    )
+
+
 def _restore(
     connection: Connection,
     found: Mapping[Origin, list[Repetition]],
     replace: bool,
     progress: Progress,
 ) -> set[Origin]:
-    names = sorted({origin.system for origin in found})
-    system_ids = {name: system_id_of(connection, name) for name in names}
+    system_ids = {name: system_id_of(connection, name) for name in sorted(_systems(found))}
     ids = configuration_ids(connection, (row for rows in found.values() for _, row in rows))
     wanted = _places(found, system_ids, ids)
     known = _known_imports(connection, found, system_ids)
@@ -113,14 +163,7 @@ def _restore(
         delete_import(connection, import_id)
     for origin in sorted(new, key=lambda origin: origin.imported_at):
         system_id = system_ids[origin.system]
-        import_id = insert_import(
-            connection,
-            system_id=system_id,
-            sha256=origin.sha256,
-            file=origin.file,
-            format=origin.format,
-            imported_at=origin.imported_at,
-        )
+        import_id = _insert_origin(connection, system_id, origin)
         insert_measurements(connection, system_id, import_id, ids, progress(found[origin]))
     for system_id in {system_ids[origin.system] for origin in new}:
         revise(connection, system_id)
