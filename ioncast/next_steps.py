@@ -84,6 +84,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "experiment resume": _CHECK,
     "experiment interference": _CHECK,
     "experiment background": _CHECK,
+    "experiment files": _CHECK,
     "experiment check": None,
     "experiment scheduling": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
 }

@@ -114,12 +114,7 @@ def run(
             where=source,
             remedy="remove the key `spread`",
         )
-    if goal is not None and planned.files:
-        raise InputError(
-            "an adaptive campaign measures bandwidths, and mdtest measures rates of files",
-            where=source,
-            remedy="move the tables [[files]] to a campaign of their own",
-        )
+    _check_files(planned, goal, source)
     engine, program, mdtest = _ready(platform, engine, planned, source)
     cells = len(folders.cells_of(planned, platform, engine))
     if goal is not None and cells > _MOST_CELLS:
@@ -165,6 +160,7 @@ def resume(
     stored in the database that the campaign began with, unless --db names another one.
     """
     folder = folders.read(directory)
+    _check_files(folder.campaign, folder.goal, str(directory / "campaign.toml"))
     with folders.locked(folder):
         cells = cells_to_run(folder, retry_failed=retry_failed)
         if cells:
@@ -201,6 +197,15 @@ def _ready(
     problems += problems_before(platform, {engine: program, MDTEST.name: mdtest}, cells, warn)
     _refuse(problems)
     return engine, program or "", mdtest
+
+
+def _check_files(campaign: Campaign, goal: AdaptiveGoal | None, where: str) -> None:
+    if goal is not None and campaign.files:
+        raise InputError(
+            "an adaptive campaign measures bandwidths, and mdtest measures rates of files",
+            where=where,
+            remedy="move the tables [[files]] to a campaign of their own",
+        )
 
 
 def _programs(folder: CampaignFolder) -> dict[str, str | None]:

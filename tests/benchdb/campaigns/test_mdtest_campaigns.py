@@ -163,6 +163,16 @@ def test_an_adaptive_campaign_has_no_files(tmp_path: Path) -> None:
     assert "move the tables [[files]] to a campaign of their own" in done.stderr
 
 
+def test_an_adaptive_campaign_gets_no_files_later(tmp_path: Path) -> None:
+    folder = started(tmp_path, FILES + GRID)
+    settings = json.loads((folder.path / "settings.json").read_text())
+    settings["goal"] = {"regret": 0.1, "budget_s": None}
+    (folder.path / "settings.json").write_text(json.dumps(settings))
+    done = run_ioncast("campaign", "resume", folder.path)
+    assert done.returncode == 2
+    assert "campaign.toml: an adaptive campaign measures bandwidths" in done.stderr
+
+
 @pytest.mark.fio
 def test_a_missing_mdtest_is_found_before_the_first_run(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(FILES)
