@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from benchdb.measurements.curves import Curve
+from predictor.model.features import BEFORE_CHANGE
 from predictor.model.gaussian import Hyperparameters, Posterior
-from predictor.model.priors import BEFORE_CHANGE, learned, weak
+from predictor.model.priors import learned, weak
 from predictor.planning.knowledge import (
     CellPlaces,
     PriorOfFeatures,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -26,7 +26,8 @@ class Curve:
     """The repetitions of a configuration by number of I/O nodes, measured by one engine.
 
     The bandwidths are in the order in which they were stored. `stonewalled` says whether runs moved
-    another number of bytes than the configuration asks for.
+    another number of bytes than the configuration asks for, `before_change` whether they are from
+    before the system's newest change.
     """
 
     id: int
@@ -34,6 +35,7 @@ class Curve:
     engine: str
     bandwidths_mib_s: dict[int, tuple[float, ...]]
     stonewalled: bool = False
+    before_change: bool = False
 
 
 class Measured(NamedTuple):
@@ -166,9 +168,12 @@ def curves_of_ids(
     return [curve for curve in found if engine in {None, curve.engine}]
 
 
-def measured(connection: Connection, system: str) -> list[Measured]:
-    """The summaries of all curves of a system, without the rows that are set apart."""
-    rows = connection.execute(_MEASURED, {"system": system})
+def measured(connection: Connection, system: str, *, before_change: bool = False) -> list[Measured]:
+    """The summaries of all curves of a system, without the rows that are set apart.
+
+    `before_change` is as for `curves`.
+    """
+    rows = connection.execute(_MEASURED, {"system": system, "before_change": before_change})
     return [Measured._make((*known, conditions_of_text(text))) for *known, text in rows]
 
 
@@ -177,7 +182,10 @@ def _with_configuration(
 ) -> list[Curve]:
     rows = connection.execute(query, values).mappings()
     groups = (list(group) for _, group in groupby(rows, key=itemgetter("id")))
-    return [curve for group in groups for curve in _curves(config_of(dict(group[0])), group)]
+    found = [curve for group in groups for curve in _curves(config_of(dict(group[0])), group)]
+    if not values["before_change"]:
+        return found
+    return [replace(curve, before_change=True) for curve in found]
 
 
 def _curves(config: IorConfig, rows: Iterable[RowMapping]) -> list[Curve]:

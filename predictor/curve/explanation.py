@@ -167,7 +167,9 @@ def _basis(match: Match, io_nodes: int) -> str:
 
 def _basis_of_bytes(match: Match, io_nodes: int) -> str:
     assert match.curve is not None  # noqa: S101
-    benchmark = f"benchmark {match.curve.id} ({match.curve.config.command_line(launcher=True)})"
+    age = " from before the change of the system" if match.curve.before_change else ""
+    line = match.curve.config.command_line(launcher=True)
+    benchmark = f"benchmark {match.curve.id}{age} ({line})"
     if match.kind == "exact":
         return f"measured by {benchmark}: {_runs(match, io_nodes)}"
     if match.kind == "model":
@@ -176,6 +178,9 @@ def _basis_of_bytes(match: Match, io_nodes: int) -> str:
             f"predicted by the model, beyond the measured sizes ({beyond}); the nearest is"
             f" {benchmark}"
         )
+    if match.is_of_earlier:
+        known = "not measured since the change of the system"
+        return f"{known}; predicted from newer runs and {benchmark}"
     if match.is_mostly_metadata:
         return f"predicted from {benchmark}, which has its sizes but not its metadata calls"
     ratios = shortened([f"{in_digits(ratio)} × the {name}" for name, ratio in match.ratios.items()])

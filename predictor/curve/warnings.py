@@ -70,11 +70,27 @@ def limit_warnings(
             "the number of compute nodes is unknown, so benchmarks on any number of them match;"
             " give it, if you know it"
         )
+    warnings += _of_earlier(matched, knowledge)
     warnings += difference_warnings(matched, knowledge)
     warnings += _unlike(matched)
     warnings += _of_files(matched, knowledge)
     warnings += _by_phase(matched, total)
     return warnings
+
+
+def _of_earlier(matched: Sequence[MatchedPhase], knowledge: SystemModel) -> Iterator[str]:
+    """Name the phases whose nearest benchmark is from before a change of the system."""
+    indices = [
+        item.index
+        for item in matched
+        if any(found.curve and found.curve.before_change for _, found in item.parts)
+    ]
+    if indices and knowledge.model:
+        newer = counted(knowledge.model.measurements, "newer measurement")
+        yield (
+            f"{phases_named(indices)}: the nearest benchmark is from before the change of the"
+            f" system; the model has learned the effect of the change from {newer}"
+        )
 
 
 def _of_files(matched: Sequence[MatchedPhase], knowledge: SystemModel) -> Iterator[str]:

@@ -132,6 +132,12 @@ class Match:
         return replace(self, kind=kind, differences=(*known, unsure))
 
     @property
+    def is_of_earlier(self) -> bool:
+        """Whether its benchmark is from before a change of the system, and else exact."""
+        is_earlier = self.curve is not None and self.curve.before_change
+        return is_earlier and not (self.distance or self.differences)
+
+    @property
     def repetitions(self) -> dict[int, tuple[float, ...]]:
         """Measured MiB/s by number of I/O nodes of the wanted configuration itself."""
         return self.curve.bandwidths_mib_s if self.curve and self.kind == "exact" else {}

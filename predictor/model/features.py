@@ -14,13 +14,17 @@ from predictor.matching.nearest import SIZES, logarithms, properties
 Array = NDArray[np.float64]
 
 STRIDED_MPI_IO = "1D-strided MPI-IO"
+# Runs from before the system's newest change tell about today's bandwidths but for an offset, and
+# as far as curves have kept their shapes. Both are learned.
+BEFORE_CHANGE = "before the change"
 # Properties that a configuration has or does not have. The more processes share an aggregator, the
 # larger is "collective buffering".
-FLAGS = (
+FLAGS_OF_CONFIGURATION = (
     *("file per process", "1D-strided", "random", "collective", "MPI-IO"),
     *("read", "O_DIRECT", "fsync at the end", "fsync after each write", "conditions"),
     *(STRIDED_MPI_IO, "collective buffering"),
 )
+FLAGS = (*FLAGS_OF_CONFIGURATION, BEFORE_CHANGE)
 # The flags of each difference of a match (see `predictor.matching.configurations.Difference`).
 FLAGS_OF = {
     "fsync": ("fsync at the end", "fsync after each write"),
@@ -38,13 +42,15 @@ LARGE_REQUESTS = "large requests"
 FEATURES = (*SIZES, *FLAGS, *IO_NODES, LARGE_REQUESTS)
 
 
-def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
+def pattern(config: IorConfig, *, stonewalled: bool = False, before_change: bool = False) -> Array:
     """Turn a configuration, without a number of I/O nodes, into numbers.
 
     Parameters
     ----------
     stonewalled : bool
         Whether a time limit ended its runs before they moved all bytes.
+    before_change : bool
+        Whether its runs are from before the system's newest change.
 
     Returns
     -------
@@ -67,6 +73,7 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
         bool(its.conditions),
         config.api == "MPIIO" and config.order == "sequential",
         1 + math.log2(shared_by),
+        before_change,
     )
     return np.array([*logarithms(config, stonewalled=stonewalled), *map(float, flags)])
 

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from benchdb.measurements.curves import Curve
 from predictor.matching.nearest import SIZES
 from predictor.model.features import (
+    BEFORE_CHANGE,
     FEATURES,
     FLAGS,
+    FLAGS_OF_CONFIGURATION,
     LARGE_REQUESTS,
     STRIDED_MPI_IO,
     with_io_nodes,
@@ -70,8 +72,23 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     Parameters
     ----------
     curves : sequence of Curve
-        At least one curve; at most some hundred, because the time grows with the cube of their
-        number.
+        At least one curve of today; at most some hundred, because the time grows with the cube of
+        their number. Those from before a change of the system (`Curve.before_change`) are left out
+        if configurations of today, held back, are predicted better without them.
+    """
+    whole, error = _fitted(curves)
+    today = [curve for curve in curves if not curve.before_change]
+    if len(today) == len(curves) or len(today) < _FEWEST_CALIBRATING:
+        return whole
+    alone, error_alone = _fitted(today)
+    return alone if error_alone < error else whole
+
+
+def _fitted(curves: Sequence[Curve]) -> tuple[Model, float]:
+    """Fit a model, and compute its error on configurations of today that are held back.
+
+    The error is the mean absolute one of the logarithm of bandwidth. Measurements from before a
+    change are not held back.
     """
     rows, io_nodes, logarithms = measurements(curves)
     usual = usual_sizes(rows)
@@ -83,7 +100,7 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     names_without_jump = [name for name in names if name != LARGE_REQUESTS]
     places = everything[:, [FEATURES.index(name) for name in names_without_jump]]
     held = _held(partial(weak, names=names_without_jump), places, everything, logarithms)
-    patterns = held.labels(*SIZES, *FLAGS)
+    patterns = held.labels(*SIZES, *FLAGS_OF_CONFIGURATION)
     tested = patterns.max() + 1 >= _FEWEST_GROUPS
     if tested and patterns.max() < _FEW_PATTERNS:
         prior = partial(learned, names=names_without_jump)
@@ -106,9 +123,10 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     left = new / [new_factors[n] for n in held.io_nodes[held.of_run]]
     common = _calibrated_factor(left, groups=len(np.unique(of_runs)))
     of_processes = _calibrated_factors(left / common, held.processes[held.of_run], of_runs)
+    is_today = held.cells[:, FEATURES.index(BEFORE_CHANGE)] == 0
     known, known_cells = _known_deviations(process.parameters, places, logarithms)
     known_factor = _calibrated_factor(known, groups=known_cells)
-    return Model(
+    fitted = Model(
         features=tuple(names_without_jump),
         usual=usual,
         large_requests=large,
@@ -120,10 +138,13 @@ def fit_model(curves: Sequence[Curve]) -> Model:
         new_factors=new_factors,
         factors_of_processes=of_processes,
         unmeasured_factor=_unmeasured_factor(held, patterns),
-        scores=_scores(held, left_out, patterns) if tested else None,
-        measurements=len(logarithms),
-        configurations=len(curves),
+        scores=_scores(held, left_out, patterns, is_today),
+        measurements=int(is_today[held.of_run].sum()),
+        configurations=sum(not curve.before_change for curve in curves),
+        factor_before_change=_factor_before_change(held, patterns, is_today),
+        earlier_measurements=int((~is_today)[held.of_run].sum()),
     )
+    return fitted, held.error(2 * patterns + is_today, is_today)
 
 
 def differing_features(everything: Array) -> NDArray[np.bool_]:
@@ -191,6 +212,20 @@ def _unmeasured_factor(held: _Held, patterns: Labels) -> float:
     deviations = held.deviations(found, np.zeros(len(numbers)))
     forwarded = numbers[held.of_run] > 0
     return max(_calibrated_factor(deviations[forwarded], groups=int(patterns.max()) + 1), 1.0)
+
+
+def _factor_before_change(held: _Held, patterns: Labels, is_today: NDArray[np.bool_]) -> float:
+    """Compute the factor of configurations that were measured only before a change.
+
+    Of configurations that were measured before and since, the runs since are left out.
+    """
+    both = is_today & np.isin(patterns, patterns[~is_today])
+    if not both.any():
+        return 1.0
+    found = held.process.leave_out(2 * patterns + is_today)
+    runs = both[held.of_run]
+    deviations = held.deviations(found, np.zeros(len(patterns)))[runs]
+    return _calibrated_factor(deviations, groups=len(np.unique(patterns[both])))
 
 
 def _tails(deviations: Array, groups: int) -> tuple[float, ...]:
@@ -266,18 +301,23 @@ class _Held:
         0 if no other group has a cell of its kind. And whether others are smaller and larger.
         """
         values = self.cells[:, FEATURES.index(size)]
-        kinds = self.labels(*FLAGS)
+        kinds = self.labels(*FLAGS_OF_CONFIGURATION)
         others = (kinds[:, None] == kinds) & (groups[:, None] != groups)
         apart = values[:, None] - values
         gaps = np.where(others, np.abs(apart), np.inf).min(axis=1)
         is_inside = (others & (apart > 0)).any(axis=1) & (others & (apart < 0)).any(axis=1)
         return np.where(np.isfinite(gaps), gaps, 0.0), is_inside
 
-    def error(self, patterns: Labels) -> float:
-        """Compute the mean error of the logarithm of bandwidth of configurations left out."""
+    def error(self, patterns: Labels, counted: NDArray[np.bool_] | None = None) -> float:
+        """Compute the mean error of the logarithm of bandwidth of configurations left out.
+
+        By default all cells count.
+        """
         means = np.bincount(self.of_run, self.logarithms) / np.bincount(self.of_run)
         errors = np.abs(means - self.process.leave_out(patterns).mean)
-        return float(np.mean(np.bincount(patterns, errors) / np.bincount(patterns)))
+        cells = slice(None) if counted is None else counted
+        of_pattern = np.unique(patterns[cells], return_inverse=True)[1].reshape(-1)
+        return float(np.mean(np.bincount(of_pattern, errors[cells]) / np.bincount(of_pattern)))
 
     def deviations(self, found: Posterior, beyond: Array) -> Array:
         """Deviation of each run from its prediction, in standard deviations."""
@@ -329,16 +369,23 @@ def _held(
     return _Held(process, everything[first], of_run.reshape(-1), logarithms)
 
 
-def _scores(held: _Held, left_out: Posterior, patterns: Labels) -> HeldBackErrors:
+def _scores(
+    held: _Held, left_out: Posterior, of_cells: Labels, is_today: NDArray[np.bool_]
+) -> HeldBackErrors | None:
+    """Compute the errors of configurations that were measured since the newest change."""
+    of_today, patterns = np.unique(of_cells[is_today], return_inverse=True)
+    patterns = patterns.reshape(-1)
+    if len(of_today) < _FEWEST_GROUPS:
+        return None
     count = len(held.cells)
     runs = np.exp(held.logarithms)
-    measured = np.bincount(held.of_run, runs, count) / np.bincount(held.of_run, minlength=count)
-    predicted = np.exp(left_out.mean)
+    means = np.bincount(held.of_run, runs, count) / np.bincount(held.of_run, minlength=count)
+    measured, predicted = means[is_today], np.exp(left_out.mean)[is_today]
     errors = np.abs(predicted - measured) / measured
     per_pattern = np.bincount(patterns, errors) / np.bincount(patterns)
     sizes = [SIZES.index(name) for name in ("processes", "bytes per process")]
     first = np.unique(patterns, return_index=True)[1]
-    moved_bytes = 2 ** held.cells[first][:, sizes].sum(axis=1)
+    moved_bytes = 2 ** held.cells[is_today][first][:, sizes].sum(axis=1)
     small = moved_bytes < _SMALL * moved_bytes.mean()
     regrets = []
     for pattern in range(patterns.max() + 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -15,6 +15,7 @@ from benchdb.measurements.curves import Curve, Measured, curves_of_ids, measured
 from benchdb.measurements.file_rates import FileRate, rates_of_system
 from benchdb.store.fidelities import fidelities_of
 from benchdb.store.fitted_models import state_of, store_model
+from benchdb.store.system_changes import change_of
 from ior_configs import IorConfig
 from predictor.matching.nearest import Catalogue, catalogue_of_rows
 from predictor.model.stored import current_model, to_document
@@ -28,6 +29,8 @@ _FIRST = "ior"
 # as much as all.
 _MOST_CELLS = 1000
 _NEAR_CELLS = 300
+# From before a change, so many cells tell nearly as much about its effect as all.
+_EARLIER_CELLS = 300
 _SEED = 9366
 # Curves that are kept for the next job, which often needs the same; each takes about 1 kB.
 _MOST_CURVES = 20_000
@@ -38,7 +41,9 @@ class MeasurementSummary:
     """The configurations that one engine measured on a system, and the model fitted to them.
 
     It is valid as long as the system's `state_of` stays the same. `engine` is None and `state`
-    empty if nothing was measured; `model` is None if it must be fitted first.
+    empty if nothing was measured; `model` is None if it must be fitted first. `earlier` are the
+    configurations that the engine measured before the system's newest change, if they still tell
+    anything.
     """
 
     system: str
@@ -48,7 +53,8 @@ class MeasurementSummary:
     rows: tuple[Measured, ...]
     model: Model | None
     file_rates: tuple[FileRate, ...] = ()
-    _curves: dict[int, Curve] = field(default_factory=dict, init=False, repr=False)
+    earlier: tuple[Measured, ...] = ()
+    _curves: dict[tuple[int, bool], Curve] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def needs_model(self) -> bool:
@@ -57,31 +63,55 @@ class MeasurementSummary:
 
     def near(self, wanted: Iterable[IorConfig]) -> tuple[int, ...]:
         """Find the ids of the measured configurations that are near to a wanted one."""
+        rows = (*self.rows, *self.earlier)
         if self._cells <= _MOST_CELLS:
-            return tuple(row.id for row in self.rows)
+            return tuple(dict.fromkeys(row.id for row in rows))
         asked = dict.fromkeys(wanted)
         # All wanted configurations share `_MOST_CELLS`.
         wide = min(_NEAR_CELLS, _MOST_CELLS // max(len(asked), 1))
-        count = max(wide * len(self.rows) // self._cells, 1)
+        count = max(wide * len(rows) // self._cells, 1)
         near = {row.id for one in asked for row in self._catalogue.near(one, count)}
         return tuple(sorted(near))
 
     def knowledge(self, connection: Connection, ids: Sequence[int]) -> SystemModel:
         """Read the curves of some configurations (see `near`), and add model and fidelities."""
-        missing = [id_ for id_ in ids if id_ not in self._curves]
-        for curve in curves_of_ids(connection, self.system, missing, self.engine):
-            self._curves[curve.id] = curve
-        curves = tuple(self._curves[id_] for id_ in ids if id_ in self._curves)
-        for id_ in list(self._curves)[: max(len(self._curves) - _MOST_CURVES, 0)]:
-            del self._curves[id_]
+        curves = self._read(connection, ids, before_change=False)
+        is_used = self.earlier and self.model is not None and self.model.knows_change
+        earlier = self._read(connection, ids, before_change=True) if is_used else ()
+        for key in list(self._curves)[: max(len(self._curves) - _MOST_CURVES, 0)]:
+            del self._curves[key]
         return SystemModel(
-            curves, self.model, fidelities_of(connection, self.system), self.file_rates
+            curves, self.model, fidelities_of(connection, self.system), self.file_rates, earlier
         )
 
+    def _read(
+        self, connection: Connection, ids: Sequence[int], *, before_change: bool
+    ) -> tuple[Curve, ...]:
+        """Read curves that were not read yet, and keep them."""
+        missing = [id_ for id_ in ids if (id_, before_change) not in self._curves]
+        for curve in self._curves_of(connection, missing, before_change=before_change):
+            self._curves[curve.id, before_change] = curve
+        keys = ((id_, before_change) for id_ in ids)
+        return tuple(self._curves[key] for key in keys if key in self._curves)
+
+    def _curves_of(
+        self, connection: Connection, ids: Sequence[int], *, before_change: bool
+    ) -> list[Curve]:
+        return curves_of_ids(connection, self.system, ids, self.engine, before_change=before_change)
+
     def curves_to_fit(self, connection: Connection) -> list[Curve]:
-        """Read the curves to fit a model to: all, or a random sample with a fixed seed."""
-        ids = sorted(row.id for row in _some(self.rows))
-        return list(curves_of_ids(connection, self.system, ids, self.engine))
+        """Read the curves to fit a model to: all, or a random sample with a fixed seed.
+
+        Of earlier curves there are only as many as leave the fit as fast as on any system. Those
+        of configurations that were measured again come first, because they tell most.
+        """
+        ids = sorted(row.id for row in _some(self.rows, _MOST_CELLS))
+        found = self._curves_of(connection, ids, before_change=False)
+        if not self.earlier:
+            return found
+        room = min(_EARLIER_CELLS, _MOST_CELLS - _cells(self.rows))
+        earlier = sorted(row.id for row in _some(self.earlier, room, set(ids)))
+        return [*found, *self._curves_of(connection, earlier, before_change=True)]
 
     def fitted_to(self, curves: Sequence[Curve]) -> MeasurementSummary:
         """Fit the model. This takes seconds, and needs no database."""
@@ -106,11 +136,11 @@ class MeasurementSummary:
 
     @cached_property
     def _cells(self) -> int:
-        return sum(row.coverage for row in self.rows)
+        return _cells((*self.rows, *self.earlier))
 
     @cached_property
     def _catalogue(self) -> Catalogue[Measured]:
-        return catalogue_of_rows(self.rows)
+        return catalogue_of_rows((*self.rows, *self.earlier))
 
 
 def read_summary(
@@ -126,11 +156,18 @@ def read_summary(
         engine = choose_engine(counts)
     own = tuple(row for row in rows if row.engine == engine)
     state, model = "", None
+    earlier: tuple[Measured, ...] = ()
     if engine is not None and own:
         state = state_of(connection, system, engine)
         model = current_model(connection, system, engine, state)
+        # As many new cells as a model is fitted to tell more than all old ones.
+        if change_of(connection, system) and _cells(own) < _MOST_CELLS:
+            before = measured(connection, system, before_change=True)
+            earlier = tuple(row for row in before if row.engine == engine)
     rates = tuple(rates_of_system(connection, system))
-    return MeasurementSummary(system, engine, tuple(sorted(counts)), state, own, model, rates)
+    return MeasurementSummary(
+        system, engine, tuple(sorted(counts)), state, own, model, rates, earlier
+    )
 
 
 def choose_engine(configurations: Mapping[str, int]) -> str:
@@ -138,10 +175,20 @@ def choose_engine(configurations: Mapping[str, int]) -> str:
     return min(configurations, key=lambda name: (name != _FIRST, -configurations[name], name))
 
 
-def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:
-    """Take all, or a random sample with at most `_MOST_CELLS` cells; at least one configuration."""
-    if sum(row.coverage for row in configurations) <= _MOST_CELLS:
+def _cells(rows: Iterable[Measured]) -> int:
+    return sum(row.coverage for row in rows)
+
+
+def _some(
+    configurations: Sequence[Measured], most: int, preferred: Collection[int] = ()
+) -> Sequence[Measured]:
+    """Take all, or a random sample with at most so many cells; at least one configuration.
+
+    Configurations whose ids are preferred come first.
+    """
+    if _cells(configurations) <= most:
         return configurations
     shuffled = random.Random(_SEED).sample(configurations, len(configurations))  # noqa: S311
+    shuffled.sort(key=lambda row: row.id not in preferred)
     cells = accumulate(row.coverage for row in shuffled)
-    return shuffled[: max(sum(count <= _MOST_CELLS for count in cells), 1)]
+    return shuffled[: max(sum(count <= most for count in cells), 1)]

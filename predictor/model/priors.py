@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from predictor.model.features import LARGE_REQUESTS
+from predictor.model.features import BEFORE_CHANGE, LARGE_REQUESTS
 from predictor.model.gaussian import Array, Hyperparameters
 
 # Priors: mean and standard deviation of normal distributions of the logarithms of hyperparameters
@@ -30,10 +30,9 @@ _WEAK = {
 _OF_FEATURES = {"bytes per process": {"trend": (-7.0, 0.6), "lengths": (1.5, 0.9)}}
 # Where large requests are another regime, the rest of their effect is a steeper trend.
 _BESIDE_A_JUMP = {"request size": {"trend": (-2.0, 1.2)}}
-# A feature of runs from before a change of the system. The level of all bandwidths changes by a
-# logarithm with this standard deviation, and what else differs between cells stays the same with
-# about this correlation: the Matérn covariance of 0.3 length scales is 0.9.
-BEFORE_CHANGE = "before the change"
+# With a change of the system the level of all bandwidths changes by a logarithm with this standard
+# deviation, and what else differs between cells stays the same with about this correlation: the
+# Matérn covariance of 0.3 length scales is 0.9.
 _CHANGE_OF_LEVEL, _LENGTHS_OF_CHANGE = 0.5, 0.3
 # The standard deviation of learned values: systems differ by about as much as features do.
 _LEARNED_WIDTH = 1.2
@@ -147,7 +146,7 @@ def _of_change(standard: Hyperparameters, names: Sequence[str]) -> dict[str, tup
     scale = float(standard.scale[list(names).index(BEFORE_CHANGE)]) or 1.0
     level = 2 * math.log(_CHANGE_OF_LEVEL * scale / standard.spread)
     length = -math.log(_LENGTHS_OF_CHANGE * scale)
-    return {"trend": (level, 1.2), "lengths": (length, 0.5)}
+    return {"trend": (level, 1.2), "lengths": (length, 1.2)}
 
 
 def _vector(prior: Mapping[str, Array]) -> Prior:

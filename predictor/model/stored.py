@@ -17,7 +17,7 @@ from predictor.model.gaussian import Hyperparameters
 from predictor.model.system_model import HeldBackErrors, Model
 
 # The version of the document. A model of another version is fitted again.
-_VERSION = 4
+_VERSION = 5
 # Values that may be below 0; the others are variances, lengths, factors and counts.
 _SIGNED = {"centre", "offset", "noise", "usual"}
 # Values that are divided by, so they must not be 0.
@@ -47,6 +47,8 @@ def to_document(model: Model) -> str:
         "scores": model.scores and asdict(model.scores),
         "measurements": model.measurements,
         "configurations": model.configurations,
+        "factor_before_change": model.factor_before_change,
+        "earlier_measurements": model.earlier_measurements,
     }
     return json.dumps(record, allow_nan=False)
 
@@ -93,6 +95,8 @@ def _model(record: dict[str, Any]) -> Model:
         scores=None if record["scores"] is None else _scores(**record["scores"]),
         measurements=int(_number("measurements", record["measurements"])),
         configurations=int(_number("configurations", record["configurations"])),
+        factor_before_change=_number("factor_before_change", record["factor_before_change"]),
+        earlier_measurements=int(_number("earlier_measurements", record["earlier_measurements"])),
     )
 
 

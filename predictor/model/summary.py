@@ -144,6 +144,11 @@ def _block(shown: Shown) -> str:
     lines = [
         f"{head} on {counted(fitted.measurements, 'measurement')}"
         f" of {counted(fitted.configurations, 'configuration')}",
+        *(
+            [f"and on {counted(fitted.earlier_measurements, 'measurement')} from before the change"]
+            if fitted.earlier_measurements
+            else []
+        ),
         _scores(fitted.scores),
         f"intervals × {fitted.known_factor:.2f} for measured configurations,"
         f" {_range(fitted.new_factors.values())} for others, × {fitted.unmeasured_factor:.2f} for"
@@ -213,12 +218,14 @@ def to_json(shown: Shown) -> dict[str, Any]:
     return record | {
         "measurements": fitted.measurements,
         "configurations": fitted.configurations,
+        "earlier_measurements": fitted.earlier_measurements,
         "scores": asdict(fitted.scores) if fitted.scores else None,
         "interval_factors": {
             "measured": fitted.known_factor,
             "new": {str(n): factor for n, factor in fitted.new_factors.items()},
             "of_processes": {str(n): factor for n, factor in fitted.factors_of_processes.items()},
             "unmeasured_io_nodes": fitted.unmeasured_factor,
+            "before_change": fitted.factor_before_change,
         },
         "large_requests_bytes": fitted.large_requests and 2**fitted.large_requests,
         "features": [asdict(reach) for reach in reaches(fitted)],

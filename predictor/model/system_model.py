@@ -23,6 +23,7 @@ from ior_configs import IorConfig
 from predictor.matching.configurations import Difference, Match
 from predictor.matching.nearest import SIZES, Catalogue, catalogue_of_curves, find, group_of
 from predictor.model.features import (
+    BEFORE_CHANGE,
     FEATURES,
     FLAGS_OF,
     LARGE_REQUESTS,
@@ -38,6 +39,8 @@ Array = NDArray[np.float64]
 _LOWEST_FIDELITY = 0.1
 # In powers of two: sizes nearer to a measured one are not quite unmeasured.
 SMALLEST_GAP = 0.3
+# The changes of cells scatter by 0.3, and the level of a system by 0.5: as many unchanged cells.
+_AS_MANY_CHANGES = 0.36
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,14 @@ class Model:
         configurations.
     factors_of_processes : mapping of int to float
         By which these factors are larger for the number of processes of a configuration.
+    factor_before_change : float
+        Factor for configurations that were measured, but not since the system's newest change.
     scores : HeldBackErrors or None
         Errors on held-back configurations; None if too few were measured.
+    measurements, configurations : int
+        The numbers of those that it was fitted to, without earlier ones.
+    earlier_measurements : int
+        The number of those from before the system's newest change.
     """
 
     features: tuple[str, ...]
@@ -105,11 +114,20 @@ class Model:
     scores: HeldBackErrors | None
     measurements: int
     configurations: int
+    factor_before_change: float = 1.0
+    earlier_measurements: int = 0
+
+    @property
+    def knows_change(self) -> bool:
+        """Whether it learned how much curves from before a change tell about today."""
+        return BEFORE_CHANGE in self.features
 
     def factor(self, found: Match, io_nodes: int) -> float:
         """Find the factor of standard deviations of a match with a number of I/O nodes."""
         if io_nodes in found.repetitions:
             return self.known_factor
+        if found.is_of_earlier and found.curve and io_nodes in found.curve.bandwidths_mib_s:
+            return self.factor_before_change
         of_processes = self.factors_of_processes.get(found.wanted.tasks or 0, 1.0)
         return self.new_factors.get(io_nodes, self.unmeasured_factor) * of_processes
 
@@ -144,21 +162,28 @@ class SystemModel:
         How far the run of a configuration agreed with a phase, from 0 to 1, by its pattern.
     file_rates : tuple of FileRate
         The rates of operations on files of the system.
+    earlier : tuple of Curve
+        Curves of the engine from before the system's newest change, which only the model uses.
 
     Raises
     ------
     InputError
         If the curves are of several engines.
+    ValueError
+        If there are earlier curves, but no model that learned how they differ.
     """
 
     curves: tuple[Curve, ...]
     model: Model | None = None
     fidelities: Mapping[str, float] = field(default_factory=dict)
     file_rates: tuple[FileRate, ...] = ()
+    earlier: tuple[Curve, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that all curves are of one engine."""
-        engines = sorted({curve.engine for curve in self.curves})
+        """Check that all curves are of one engine, and that the model knows earlier ones."""
+        if self.earlier and (self.model is None or not self.model.knows_change):
+            raise ValueError("the model knows no curves from before a change")
+        engines = sorted({curve.engine for curve in (*self.curves, *self.earlier)})
         if len(engines) > 1:
             raise InputError(
                 f"the curves are of several engines: {', '.join(engines)}",
@@ -169,29 +194,38 @@ class SystemModel:
         """Find the benchmark of a configuration, or the nearest of its kind.
 
         If there is a model and the configuration lies beyond all measured sizes of its kind, the
-        match is of kind "model".
+        match is of kind "model". A benchmark from before a change of the system never matches
+        exactly, and it stands in only if it is nearer than all newer ones.
         """
         found = find(wanted, self._catalogue)
+        if found.kind != "exact" and self.earlier:
+            older = find(wanted, self._earlier_catalogue)
+            if older.curve and (found.curve is None or _farness(older) < _farness(found)):
+                found = replace(older, kind="interpolated")
         if self.fidelities:
             found = replace(found, fidelity=self.fidelities.get(pattern_of(wanted)))
         if self.model is None or found.kind != "interpolated":
             return found
-        beyond = self._catalogue.beyond(wanted)
+        beyond = self._whole_catalogue.beyond(wanted)
         return replace(found, kind="model", beyond=beyond) if beyond else found
 
     def request_sizes(self, wanted: IorConfig) -> list[int]:
         """The request sizes of the curves of a configuration's kind, in bytes, ascending."""
-        return self._catalogue.request_sizes(wanted)
+        return self._whole_catalogue.request_sizes(wanted)
 
     def io_nodes(self, matches: Iterable[Match]) -> list[int]:
-        """List the numbers of I/O nodes that were measured for the kinds of some matches."""
+        """List the numbers of I/O nodes that were measured for the kinds of some matches.
+
+        A number that nothing was measured with since a change of the system may no longer exist.
+        """
         groups = {group_of(match.wanted): match.wanted for match in matches}
         return sorted(
             {
                 n
                 for wanted in groups.values()
-                for curve in self._catalogue.group(wanted)
+                for curve in self._whole_catalogue.group(wanted)
                 for n in curve.bandwidths_mib_s
+                if not curve.before_change or n in self.measured_io_nodes
             }
         )
 
@@ -226,7 +260,7 @@ class SystemModel:
 
     @cached_property
     def _taught(self) -> frozenset[Taught]:
-        configs = [curve.config for curve in self.curves]
+        configs = [curve.config for curve in (*self.curves, *self.earlier)]
         learned = [name for name, flags in FLAGS_OF.items() if flags]
         return frozenset(taught(config, name) for config in configs for name in learned)
 
@@ -340,7 +374,7 @@ class SystemModel:
         Configurations that are far in the same size have correlated errors.
         """
         found = [
-            gaps(row, self._catalogue.sizes(match.wanted))
+            gaps(row, self._whole_catalogue.sizes(match.wanted))
             for row, match in zip(rows, matches, strict=True)
         ]
         steps = [
@@ -363,7 +397,7 @@ class SystemModel:
         return self._conditioned(self._fitted.parameters)
 
     def _conditioned(self, parameters: Hyperparameters, *, with_jump: bool = False) -> Conditioned:
-        rows, io_nodes, logarithms = measurements(self.curves)
+        rows, io_nodes, logarithms = measurements((*self.curves, *self.earlier))
         process: Conditioned = condition(
             parameters, self._fitted.places(rows, io_nodes, with_jump=with_jump), logarithms
         )
@@ -379,12 +413,24 @@ class SystemModel:
     def _catalogue(self) -> Catalogue[Curve]:
         return catalogue_of_curves(self.curves)
 
+    @cached_property
+    def _earlier_catalogue(self) -> Catalogue[Curve]:
+        return catalogue_of_curves(self.earlier)
+
+    @cached_property
+    def _whole_catalogue(self) -> Catalogue[Curve]:
+        """The catalogue of all that the model knows."""
+        if not self.earlier:
+            return self._catalogue
+        return catalogue_of_curves((*self.curves, *self.earlier))
+
 
 def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Array]:
     """List measurements as arrays, to fit a Gaussian process to.
 
     Cells with two modes are left out if there are others, because their mean and scatter tell
-    nothing about neighbouring cells.
+    nothing about neighbouring cells. Those from before a change of the system are moved by the mean
+    change of the cells that were measured again (see `offsets_of_change`).
 
     Returns
     -------
@@ -395,19 +441,60 @@ def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Arr
     logarithms : array of shape (n,)
         Natural logarithms of bandwidth in MiB/s.
     """
+    known = list(curves)
+    offsets = offsets_of_change(known)
     cells = [
-        (row, n, values)
-        for curve in curves
-        for row in (pattern(curve.config, stonewalled=curve.stonewalled),)
+        (row, n, values, offsets[n == 0] if curve.before_change else 0.0)
+        for curve in known
+        for row in (
+            pattern(
+                curve.config,
+                stonewalled=curve.stonewalled,
+                before_change=curve.before_change,
+            ),
+        )
         for n, values in curve.bandwidths_mib_s.items()
     ]
     cells = [cell for cell in cells if not bimodal(cell[2])] or cells
-    counts = [len(values) for _, _, values in cells]
+    counts = [len(values) for _, _, values, _ in cells]
     return (
-        np.repeat([row for row, _, _ in cells], counts, axis=0),
-        np.repeat([n for _, n, _ in cells], counts),
-        np.log([value for _, _, values in cells for value in values]),
+        np.repeat([row for row, _, _, _ in cells], counts, axis=0),
+        np.repeat([n for _, n, _, _ in cells], counts),
+        np.log([value for _, _, values, _ in cells for value in values])
+        + np.repeat([offset for _, _, _, offset in cells], counts),
     )
+
+
+def offsets_of_change(curves: Iterable[Curve]) -> dict[bool, float]:
+    """Compute how the logarithm of bandwidth changed, with direct access (True) and I/O nodes.
+
+    Only cells that were measured before and since tell it; without any the offsets are 0. The model
+    learns the differences between cells: alone, it would expect no change far from them.
+    """
+    means: dict[bool, dict[tuple[IorConfig, int], float]] = {False: {}, True: {}}
+    for curve in curves:
+        for n, values in curve.bandwidths_mib_s.items():
+            means[curve.before_change][curve.config, n] = float(np.log(values).mean())
+    changes = [
+        (n == 0, means[False][config, n] - old)
+        for (config, n), old in means[True].items()
+        if (config, n) in means[False]
+    ]
+    common = _shrunk([change for _, change in changes])
+    return {
+        is_direct: common + _shrunk([one - common for own, one in changes if own == is_direct])
+        for is_direct in (False, True)
+    }
+
+
+def _shrunk(changes: Sequence[float]) -> float:
+    return sum(changes) / (len(changes) + _AS_MANY_CHANGES)
+
+
+def _farness(found: Match) -> tuple[int, float]:
+    """Rank a match that has a benchmark: the nearest one has the lowest rank."""
+    assert found.distance is not None  # noqa: S101
+    return len(found.differences), found.distance
 
 
 def widened(variances: tuple[float, float], gaps: Array, is_inside: NDArray[np.bool_]) -> Array:

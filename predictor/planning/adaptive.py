@@ -225,6 +225,6 @@ class _Knowledge:
                 for before_change in (False, True)
             )
         self._numbers |= {n for curve in now for n in curve.bandwidths_mib_s}
-        places = places_of(self._configs, platform.io_nodes, now, earlier)
+        places = places_of(self._configs, platform.io_nodes, [*now, *earlier])
         runs = sum(len(values) for curve in now for values in curve.bandwidths_mib_s.values())
         return runs, believed(places, learn(places))

@@ -18,6 +18,7 @@ from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
 from predictor.matching.nearest import SIZES
 from predictor.model.features import (
+    BEFORE_CHANGE,
     FEATURES,
     FLAGS,
     pattern,
@@ -26,7 +27,7 @@ from predictor.model.features import (
 from predictor.model.fitting import differing_features, usual_sizes
 from predictor.model.gaussian import Hyperparameters, Posterior, condition, covariance, noise_at
 from predictor.model.likelihood import most_likely, standardising, unpacked
-from predictor.model.priors import BEFORE_CHANGE, Prior, learned
+from predictor.model.priors import Prior, learned
 from predictor.model.system_model import measurements
 from predictor.planning.needs import GUESSED_MIB_S
 
@@ -66,41 +67,24 @@ class CellPlaces:
 
 
 def places_of(
-    configs: Sequence[IorConfig],
-    io_nodes: Sequence[int],
-    curves: Sequence[Curve],
-    earlier: Sequence[Curve] = (),
+    configs: Sequence[IorConfig], io_nodes: Sequence[int], curves: Sequence[Curve]
 ) -> CellPlaces:
     """Find the features of the cells of some configurations, and of one engine's measurements.
 
-    Parameters
-    ----------
-    earlier : sequence of Curve, optional
-        Measurements from before a change of the system. They tell about the system of today but for
-        an offset, and as far as their shapes are still the same; both are learned.
+    Measurements from before a change of the system (`Curve.before_change`) are among the runs.
     """
     of_configs = np.reshape([pattern(config) for config in configs], (-1, len(SIZES) + len(FLAGS)))
     patterns = np.repeat(of_configs, len(io_nodes), axis=0)
     numbers, logarithms = np.tile(io_nodes, len(configs)), np.empty(0)
-    is_earlier = np.zeros(len(patterns))
-    for before_change, those in enumerate((curves, earlier)):
-        if those:
-            rows, measured, values = measurements(those)
-            patterns, numbers = (
-                np.concatenate([patterns, rows]),
-                np.concatenate([numbers, measured]),
-            )
-            logarithms = np.concatenate([logarithms, values])
-            is_earlier = np.concatenate([is_earlier, np.full(len(rows), before_change)])
+    if curves:
+        rows, measured, logarithms = measurements(curves)
+        patterns, numbers = np.concatenate([patterns, rows]), np.concatenate([numbers, measured])
     usual = usual_sizes(patterns)
     known = np.where(np.isnan(patterns), [*usual, *(0.0 for _ in FLAGS)], patterns)
     everything = with_io_nodes(known, numbers)
     differing = differing_features(everything)
     names = tuple(name for name, differs in zip(FEATURES, differing, strict=True) if differs)
-    features = everything[:, differing]
-    if earlier:
-        names, features = (*names, BEFORE_CHANGE), np.column_stack([features, is_earlier])
-    cells, runs = np.split(features, [len(configs) * len(io_nodes)])
+    cells, runs = np.split(everything[:, differing], [len(configs) * len(io_nodes)])
     return CellPlaces(names, cells, runs, logarithms)
 
 

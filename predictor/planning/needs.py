@@ -124,7 +124,8 @@ def needs_of(
     from predictor.planning.knowledge import believed, hours_of, learn, places_of  # noqa: PLC0415
     from predictor.planning.next_run import order_of_curves  # noqa: PLC0415
 
-    places = places_of([need.config for need in needs], list(io_nodes), knowledge.curves, earlier)
+    runs = [*knowledge.curves, *earlier]
+    places = places_of([need.config for need in needs], list(io_nodes), runs)
     belief = believed(places, learn(places))
     moved = {config: use.bytes for config, use in wanted.items() if use is not None}
     hours = hours_of(list(wanted), moved, belief)

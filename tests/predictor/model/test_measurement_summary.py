@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from benchdb.measurements.curves import Curve, curves, curves_of_ids
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import opened_database, reading, transaction
+from benchdb.store.system_changes import note_change, undo_change
 from ioncast.cli import cli
 from ioncast_base.errors import UnknownNameError
 from ior_configs import IorConfig
@@ -231,14 +232,72 @@ def test_a_stored_model_is_taken_as_long_as_nothing_changes(mixed: Path) -> None
         assert after.curves_to_fit(connection) == measured
 
 
+def test_after_a_change_a_model_is_fitted_to_new_curves_and_earlier_ones(location: Path) -> None:
+    others = [replace(SAME, transfer_size=size << 10) for size in (64, 256)]
+    old = [
+        Measurement(config, n, 10.0 + n, engine="ior", started="2026-11-01T00:00:00+00:00")
+        for config in (SAME, *others)
+        for n in (0, 2)
+    ]
+    put(location, *old, replace(old[0], engine="fio"))
+    with opened_database(location) as engine, transaction(engine, write=True) as connection:
+        note_change(connection, "here", since="2026-11-10", why="new disks")
+        # Without a new measurement nothing tells the offset.
+        assert read_summary(connection, "here").earlier == ()
+    put(location, replace(old[1], bandwidth_mib_s=6.0, started="2026-11-20T00:00:00+00:00"))
+    with reading(location) as connection:
+        summary = read_summary(connection, "here")
+        assert [row.coverage for row in summary.rows] == [1]
+        assert [(row.engine, row.coverage) for row in summary.earlier] == [("ior", 2)] * 3
+        to_fit = summary.curves_to_fit(connection)
+        assert [curve.before_change for curve in to_fit] == [False, True, True, True]
+        fitted_one = summary.fitted_to(to_fit)
+        knowledge = fitted_one.knowledge(connection, fitted_one.near([others[0]]))
+        assert {curve.config for curve in knowledge.earlier} == {SAME, *others}
+        assert [curve.config for curve in knowledge.curves] == [SAME]
+        # A configuration that was measured since never matches an old curve.
+        for wanted, is_old in ((SAME, False), (others[0], True)):
+            found = knowledge.match(wanted)
+            assert found.curve is not None
+            assert (found.kind == "exact", found.curve.before_change) == (not is_old, is_old)
+    with opened_database(location) as engine, transaction(engine, write=True) as connection:
+        undo_change(connection, "here")
+        assert read_summary(connection, "here").earlier == ()
+        assert len(read_summary(connection, "here").rows) == 3
+
+
+def test_no_more_earlier_cells_are_fitted_than_some_and_those_measured_again_come_first(
+    location: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = [replace(SAME, transfer_size=1 << size) for size in range(12, 22)]
+    old = [
+        Measurement(config, 2, 10.0, engine="ior", started="2026-11-01T00:00:00+00:00")
+        for config in configs
+    ]
+    put(location, *old)
+    with opened_database(location) as engine, transaction(engine, write=True) as connection:
+        note_change(connection, "here", since="2026-11-10", why="new disks")
+    again = [replace(row, started="2026-11-20T00:00:00+00:00") for row in old[3:5]]
+    put(location, *again)
+    with reading(location) as connection:
+        summary = read_summary(connection, "here")
+        monkeypatch.setattr(measurement_summary, "_EARLIER_CELLS", 4)
+        earlier = [curve for curve in summary.curves_to_fit(connection) if curve.before_change]
+        assert len(earlier) == 4
+        assert {row.config for row in again} < {curve.config for curve in earlier}
+        # As many new cells as a model is fitted to leave no room for old ones.
+        monkeypatch.setattr(measurement_summary, "_MOST_CELLS", 2)
+        assert read_summary(connection, "here").earlier == ()
+
+
 def test_a_summary_reads_a_curve_once_and_keeps_no_more_than_some(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
 
-    def noted(*given: Any) -> list[Curve]:
+    def noted(*given: Any, **told: Any) -> list[Curve]:
         read.extend(given[2])
-        return curves_of_ids(*given)
+        return curves_of_ids(*given, **told)
 
     monkeypatch.setattr(measurement_summary, "curves_of_ids", noted)
     with reading(large) as connection:

@@ -70,10 +70,10 @@ def test_measured_cells_are_known_and_their_neighbours_nearly() -> None:
 
 
 def test_curves_from_before_a_change_tell_the_shapes_and_new_runs_the_level() -> None:
-    earlier = [curve(config, 1.0) for config in CONFIGS]
+    earlier = [replace(curve(config, 1.0), before_change=True) for config in CONFIGS]
     # All bandwidths halved. One configuration of eight is measured anew, with two numbers.
     now = [curve(CONFIGS[1], 0.5, 0, 3, repetitions=6)]
-    with_earlier = places_of(CONFIGS, NUMBERS, now, earlier)
+    with_earlier = places_of(CONFIGS, NUMBERS, [*now, *earlier])
     alone = places_of(CONFIGS, NUMBERS, now)
     belief = believed(with_earlier, learn(with_earlier))
     assert errors(belief, 0.5) < 0.2 < errors(believed(alone, learn(alone)), 0.5)
@@ -82,8 +82,8 @@ def test_curves_from_before_a_change_tell_the_shapes_and_new_runs_the_level() ->
 
 
 def test_after_a_change_and_before_the_first_run_the_level_is_in_doubt() -> None:
-    earlier = [curve(config, 1.0) for config in CONFIGS]
-    places = places_of(CONFIGS, NUMBERS, [], earlier)
+    earlier = [replace(curve(config, 1.0), before_change=True) for config in CONFIGS]
+    places = places_of(CONFIGS, NUMBERS, earlier)
     belief = believed(places, learn(places))
     deviations = np.sqrt(np.diag(belief.covariance))
     # The level of a changed system is expected to differ by a logarithm of about 0.5.
