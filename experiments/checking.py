@@ -12,7 +12,12 @@ from experiments.evaluation import evaluate
 from experiments.provenance import PROVENANCE, read_provenance
 from experiments.published import Comparison, PrintedTable, compare, publish
 from experiments.published_tables import tables_of
-from experiments.studies import background_tables, interference_tables, placement_tables
+from experiments.studies import (
+    background_tables,
+    change_tables,
+    interference_tables,
+    placement_tables,
+)
 from ioncast_base.text_tables import text_table
 
 _DIFFERENCES_SHOWN = 20
@@ -97,6 +102,8 @@ def check_data_set(folder: Path, *, write: bool) -> Checked:
         tables = placement_tables.placement_tables(folder)
     elif study == background_tables.NAME:
         tables = background_tables.background_tables(folder)
+    elif study == change_tables.NAME:
+        tables = change_tables.change_tables(folder)
     else:
         data = read(folder)
         tables = tables_of(data, evaluate(data))

@@ -7,6 +7,7 @@ import click
 from experiments.check_command import check
 from experiments.scheduling.command import scheduling
 from experiments.studies.background_command import background
+from experiments.studies.change_command import change
 from experiments.studies.commands import resume, study_command
 from experiments.studies.interference_command import interference
 from experiments.studies.placement_command import placement
@@ -34,5 +35,6 @@ experiment.add_command(resume)
 experiment.add_command(interference)
 experiment.add_command(placement)
 experiment.add_command(background)
+experiment.add_command(change)
 experiment.add_command(check)
 experiment.add_command(scheduling)

@@ -186,7 +186,7 @@ def read(folder: Path) -> DataSet:
     return DataSet(
         folder=folder,
         provenance=provenance,
-        benchmarks=_read_benchmarks(folder / BENCHMARKS, provenance),
+        benchmarks=read_benchmarks(folder / BENCHMARKS, provenance),
         applications={name: tuple(runs) for name, runs in reruns.items()},
         commands=_commands(folder / APPLICATIONS),
         phases=phases,
@@ -263,8 +263,14 @@ def _commands(path: Path) -> dict[str, str]:
     return commands
 
 
-def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...]:
-    """Read the runs; without columns `tasks` and `nodes`, take both from the provenance."""
+def read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...]:
+    """Read a `benchmarks.csv`; without columns `tasks` and `nodes`, take both from the provenance.
+
+    Raises
+    ------
+    InputError
+        Naming the line or the column that is wrong.
+    """
     text = read_text(path)
     rows = csv_rows(text, path)
     columns = set(rows[0]) if rows else set()

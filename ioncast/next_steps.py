@@ -85,6 +85,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "experiment interference": _CHECK,
     "experiment background": _CHECK,
     "experiment files": _CHECK,
+    "experiment change": _CHECK,
     "experiment check": None,
     "experiment scheduling": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
 }
