@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from itertools import product
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from experiments.published import PrintedTable, publish
 from experiments.studies.benchmarking import benchmark_runs, engine_version, failed_benchmarks
 from experiments.studies.change_tables import AFTER, BEFORE, NAME, change_tables
 from experiments.studies.conducting import brought_up
-from experiments.studies.own_platform import provenance_of
+from experiments.studies.machine import this_machine, versions
 from experiments.studies.settings import check_new
 from ioncast_base import signals
 from ioncast_base.errors import IoncastError
@@ -147,19 +148,26 @@ def measure(emulated: Emulated, folder: Path, name: str, options: ChangeOptions)
 def _provenance(
     emulated: Emulated, campaign: CampaignFolder, options: ChangeOptions, command: str
 ) -> Provenance:
-    found = provenance_of(emulated, NAME, (), seed=options.seed, command=command)
+    description = emulated.description
     rates = ", ".join(f"{kind} {rate}" for kind, rate in _NEW_RATES.items())
-    return found.model_copy(
-        update={
-            "tasks": emulated.description.tasks,
-            "nodes": emulated.description.compute_nodes.count,
-            "engine": campaign.engine,
-            "versions": {**found.versions, **engine_version(campaign)},
-            "notes": (
-                f"the platform is that before the change; links after it: {rates}",
-                *_notes(campaign, BEFORE),
-            ),
-        }
+    return Provenance(
+        study=NAME,
+        command=printable(command),
+        date=datetime.now(timezone.utc).date().isoformat(),
+        seeds=(options.seed,),
+        scale=None,
+        system=description.name,
+        tasks=description.tasks,
+        nodes=description.compute_nodes.count,
+        engine=campaign.engine,
+        platform=description.model_dump(mode="json"),
+        machine=this_machine(),
+        versions={**versions(), **engine_version(campaign)},
+        logs=(),
+        notes=(
+            f"the platform is that before the change; links after it: {rates}",
+            *_notes(campaign, BEFORE),
+        ),
     )
 
 

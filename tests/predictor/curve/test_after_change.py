@@ -81,7 +81,8 @@ def test_old_curves_and_a_learned_offset_predict_patterns_that_were_not_measured
         for point in asked(knowledge, curve).curve
         for run in curve.bandwidths_mib_s[point.io_nodes]
     ]
-    assert 0.7 <= np.mean(inside) <= 0.95
+    # No shape changed here, which the model cannot know: its intervals may only be too wide.
+    assert np.mean(inside) >= 0.75
 
 
 @pytest.mark.slow
@@ -129,7 +130,7 @@ def test_a_stored_model_knows_the_change(knowledge: SystemModel) -> None:
 
 
 @pytest.mark.slow
-def test_old_curves_that_mislead_do_no_harm_after_enough_new_runs(
+def test_old_curves_that_mislead_are_left_out_after_enough_new_runs(
     now: tuple[Curve, ...], before: tuple[Curve, ...]
 ) -> None:
     # Each pattern once had the curve of another one, with its numbers of I/O nodes reversed.
@@ -140,13 +141,11 @@ def test_old_curves_that_mislead_do_no_harm_after_enough_new_runs(
                 zip((0, 1, 2, 4, 8), reversed(other.bandwidths_mib_s.values()), strict=True)
             ),
         )
-        for curve, other in zip(before, (*before[1:], before[0]), strict=True)
+        for curve, other in zip(before[:10], (*before[1:10], before[0]), strict=True)
     )
-    new, rest = now[:14], now[14:]
-    model = fit_model((*new, *wrong))
-    misled = SystemModel(new, model, earlier=wrong if model.knows_change else ())
-    alone = SystemModel(new, fit_model(new))
-    assert np.mean(errors(misled, rest)) < 1.1 * np.mean(errors(alone, rest))
+    model = fit_model((*now[:8], *wrong))
+    assert not model.knows_change
+    assert (model.configurations, model.earlier_measurements) == (8, 0)
 
 
 def test_old_curves_need_a_model_that_learned_their_offset(
