@@ -215,6 +215,8 @@ def to_json(shown: Shown) -> dict[str, Any]:
     if shown.model is None:
         return record
     fitted = shown.model
+    earlier = fitted.earlier_measurements
+    before_change = {"before_change": fitted.factor_before_change} if earlier else {}
     return record | {
         "measurements": fitted.measurements,
         "configurations": fitted.configurations,
@@ -225,7 +227,7 @@ def to_json(shown: Shown) -> dict[str, Any]:
             "new": {str(n): factor for n, factor in fitted.new_factors.items()},
             "of_processes": {str(n): factor for n, factor in fitted.factors_of_processes.items()},
             "unmeasured_io_nodes": fitted.unmeasured_factor,
-            "before_change": fitted.factor_before_change,
+            **before_change,
         },
         "large_requests_bytes": fitted.large_requests and 2**fitted.large_requests,
         "features": [asdict(reach) for reach in reaches(fitted)],
