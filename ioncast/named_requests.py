@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast.insights.checks.values import Applied, Case, Checked
-from ioncast.timeline.requests import TimedRequests, timed_requests
-from ioncast.timeline.timeline import NamedCause
+from ioncast.timelines.requests import TimedRequests, timed_requests
+from ioncast.timelines.timeline import NamedCause
 from ioncast_base.kinds import APIS, OPERATIONS, SMALL_REQUEST_BYTES, Api
 from summario.reading.file_ids import is_among
 from summario.reading.operations import Operations

@@ -14,14 +14,14 @@ from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import Case
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
 from ioncast.named_requests import named_requests, paths_of, requests_of
-from ioncast.timeline.colours import COLOURINGS, Colouring
-from ioncast.timeline.figure import SPAN_COLUMNS, span_rows
-from ioncast.timeline.requests import (
+from ioncast.timelines.colours import COLOURINGS, Colouring
+from ioncast.timelines.figure import SPAN_COLUMNS, span_rows
+from ioncast.timelines.requests import (
     TIMELINE_MODULES,
     TimedRequests,
     select,
 )
-from ioncast.timeline.timeline import MOST_CAUSES, TimelineOfRun, timeline_of
+from ioncast.timelines.timeline import MOST_CAUSES, TimelineOfRun, timeline_of
 from ioncast_base.command_options import warn
 from ioncast_base.errors import InputError
 from ioncast_base.files import whole_file, write_file
@@ -163,7 +163,7 @@ def timeline(
     if table is not None:
         write_file(table, "".join(stream_csv(SPAN_COLUMNS, [list(span_rows(drawn))])))
     if perfetto is not None:
-        from ioncast.timeline.perfetto import write_perfetto  # noqa: PLC0415
+        from ioncast.timelines.perfetto import write_perfetto  # noqa: PLC0415
 
         write_perfetto(perfetto, found, paths_of(run))
 
@@ -240,7 +240,7 @@ def _write_page(page: str, run: Run, timelines: Mapping[str, TimelineOfRun], cas
 def _write_pictures(
     svg: str | None, png: str | None, run: Run, timelines: Mapping[str, TimelineOfRun]
 ) -> None:
-    from ioncast.timeline.figure import timeline_figure  # noqa: PLC0415
+    from ioncast.timelines.figure import timeline_figure  # noqa: PLC0415
     from ioncast_base.pages.rendering import in_light_colours  # noqa: PLC0415
     from ioncast_base.pages.svg import picture  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ from ioncast.show.prediction import (
     prediction_shown,
 )
 from ioncast.show.timeline import TimelineShown, timeline_shown
-from ioncast.timeline.timeline import from_record
+from ioncast.timelines.timeline import from_record
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from ioncast.show.rendering import STATIC, write_offline
-from ioncast.timeline.figure import timeline_figure
-from ioncast.timeline.timeline import NamedCause, Shade, TimelineOfRun
+from ioncast.timelines.figure import timeline_figure
+from ioncast.timelines.timeline import NamedCause, Shade, TimelineOfRun
 from ioncast_base.pages.figures import Figure
 from ioncast_base.wording import counted, in_digits, size
 

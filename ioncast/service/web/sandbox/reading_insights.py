@@ -23,7 +23,7 @@ from ioncast.service.web.sandbox.child import limit_part
 from ioncast.service.web.sandbox.insight_documents import written
 from ioncast.service.web.sandbox.tasks import TraceContent, trace_content
 from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
-from ioncast.timeline.timeline import MOST_CAUSES, timeline_of, to_record
+from ioncast.timelines.timeline import MOST_CAUSES, timeline_of, to_record
 from predictor.what_if.attempts import Hints
 from summario.runs.hosts import job_nodes
 from summario.runs.logs_of_run import Run

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast.timeline.requests import TimedRequests
+from ioncast.timelines.requests import TimedRequests
 from ioncast_base.files import whole_file
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.visible_text import visible

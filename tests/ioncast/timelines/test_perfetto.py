@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioncast.timeline.perfetto import write_perfetto
-from ioncast.timeline.requests import TIMELINE_MODULES, TimedRequests, timed_requests
+from ioncast.timelines.perfetto import write_perfetto
+from ioncast.timelines.requests import TIMELINE_MODULES, TimedRequests, timed_requests
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.reading.log import DarshanLog, read_log
@@ -228,7 +228,7 @@ def test_after_an_error_the_older_file_stays(
     def full(*_: object) -> list[str]:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ioncast.timeline.perfetto._events", full)
+    monkeypatch.setattr("ioncast.timelines.perfetto._events", full)
     with pytest.raises(InputError, match="No space left on device"):
         write_perfetto(path, made([(0, 0, 1, 1)]), {})
     assert [each.read_text(encoding="utf-8") for each in tmp_path.iterdir()] == ["older"]

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast.timeline.colours import Colouring, classes_of, servers_of
-from ioncast.timeline.requests import TimedRequests
-from ioncast.timeline.spans import MOST_SPANS, Bools, Spans, rows_of, spans_of, units_of_a_row
+from ioncast.timelines.colours import Colouring, classes_of, servers_of
+from ioncast.timelines.requests import TimedRequests
+from ioncast.timelines.spans import MOST_SPANS, Bools, Spans, rows_of, spans_of, units_of_a_row
 from ioncast_base.kinds import APIS, OPERATIONS, Api
 from summario.lustre_components import LustreComponents
 from summario.reading.operations import Operations

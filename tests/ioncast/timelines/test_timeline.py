@@ -13,8 +13,8 @@ from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import Case
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
 from ioncast.named_requests import named_requests, paths_of, requests_of
-from ioncast.timeline.requests import TimedRequests, timed_requests
-from ioncast.timeline.timeline import NamedCause, from_record, timeline_of, to_record
+from ioncast.timelines.requests import TimedRequests, timed_requests
+from ioncast.timelines.timeline import NamedCause, from_record, timeline_of, to_record
 from ioncast_base.kinds import APIS
 from summario.reading.log import read_log
 from summario.runs.logs_of_run import run_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ioncast.timeline.colours import UNKNOWN_OST, server_name
-from ioncast.timeline.timeline import MOST_CAUSES, DrawnSpans, Shade, TimelineOfRun
+from ioncast.timelines.colours import UNKNOWN_OST, server_name
+from ioncast.timelines.timeline import MOST_CAUSES, DrawnSpans, Shade, TimelineOfRun
 from ioncast_base.pages.figures import (
     Axis,
     Band,

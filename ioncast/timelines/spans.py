@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast.timeline.colours import UNKNOWN_OST
+from ioncast.timelines.colours import UNKNOWN_OST
 from summario.reading.operations import UNKNOWN_OFFSET, Operations
 
 # More spans make a browser slow.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ioncast.timeline.figure import timeline_figure
-from ioncast.timeline.requests import TimedRequests
-from ioncast.timeline.timeline import timeline_of
+from ioncast.timelines.figure import timeline_figure
+from ioncast.timelines.requests import TimedRequests
+from ioncast.timelines.timeline import timeline_of
 from ioncast_base.pages.figures import Bars, Figure, Points
-from tests.ioncast.timeline.test_spans import operations
+from tests.ioncast.timelines.test_spans import operations
 from tests.support.drawn import named
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioncast.timeline.spans import MOST_ROWS, Spans, rows_of, spans_of, units_of_a_row
+from ioncast.timelines.spans import MOST_ROWS, Spans, rows_of, spans_of, units_of_a_row
 from summario.reading.operations import Operations
 
 REQUESTS = st.lists(

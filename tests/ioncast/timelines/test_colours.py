@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ioncast.timeline.colours import Colouring, classes_of
-from ioncast.timeline.requests import TIMELINE_MODULES
+from ioncast.timelines.colours import Colouring, classes_of
+from ioncast.timelines.requests import TIMELINE_MODULES
 from summario.lustre_components import lustre_components_of
 from summario.reading.log import read_log
 from summario.reading.operations import UNKNOWN_OFFSET, Operations, operations_of
-from tests.ioncast.timeline.test_spans import operations
+from tests.ioncast.timelines.test_spans import operations
 
 
 def names_of(table: Operations, colouring: Colouring) -> list[str]:
