@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
-from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import Case
-from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
-from ioncast.named_requests import named_requests, paths_of, requests_of
+from ioncast.insights.facts.gathering import facts_of
+from ioncast.named_requests import paths_of
+from ioncast.timeline_of_run import (
+    DRAWN_MODULES,
+    TRACE_IT,
+    WITHOUT,
+    TimelineView,
+    ranks_of_text,
+    requests_in_view,
+    timeline_in_view,
+    title_of_run,
+)
 from ioncast.timelines.colours import COLOURINGS, Colouring
 from ioncast.timelines.figure import SPAN_COLUMNS, span_rows
-from ioncast.timelines.requests import (
-    TIMELINE_MODULES,
-    TimedRequests,
-    select,
-)
-from ioncast.timelines.timeline import MOST_CAUSES, TimelineOfRun, timeline_of
+from ioncast.timelines.timeline import MOST_CAUSES, TimelineOfRun
 from ioncast_base.command_options import warn
 from ioncast_base.errors import InputError
 from ioncast_base.files import whole_file, write_file
@@ -29,43 +30,11 @@ from ioncast_base.visible_text import visible
 from summario.phases.extract import extract_run
 from summario.phases.streamed import stream_csv
 from summario.phases.tables import to_record
-from summario.reading.log import PHASE_MODULES
-from summario.reading.operations import UNKNOWN_OFFSET
 from summario.runs.given_run import read_run
 from summario.runs.logs_of_run import Run
 
 if TYPE_CHECKING:
     from ioncast_base.pages.figures import Figure
-
-_MODULES = tuple(dict.fromkeys((*TIMELINE_MODULES, *PHASE_MODULES, *FACT_MODULES)))
-_RANKS = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
-_WITHOUT = "there is no trace, and no heat map"
-_TRACE_IT = "set DXT_ENABLE_IO_TRACE while the program runs"
-
-
-@dataclass(frozen=True)
-class _View:
-    """The selected part of a run, and how it is drawn."""
-
-    ranks: list[tuple[int, int]] | None
-    files: str | None
-    from_s: float | None
-    until_s: float | None
-    all_files: bool
-    colouring: Colouring
-    is_by_offset: bool
-
-    @property
-    def needs_trace(self) -> bool:
-        """Whether a heat map does not tell it."""
-        is_coloured = self.colouring != COLOURINGS[0]
-        return self.is_by_offset or self.files is not None or is_coloured
-
-    @property
-    def selects(self) -> bool:
-        """Whether it is a part of the run."""
-        parts = (self.ranks, self.files, self.from_s, self.until_s)
-        return self.is_by_offset or any(each is not None for each in parts)
 
 
 @click.command(
@@ -133,8 +102,8 @@ def timeline(
         raise InputError(
             "a time line is a file", remedy="say --html FILE, or another option with a file"
         )
-    view = _View(
-        None if ranks is None else ranks_of(ranks),
+    view = TimelineView(
+        None if ranks is None else ranks_of_text(ranks, "--ranks"),
         files,
         from_s,
         until_s,
@@ -143,13 +112,13 @@ def timeline(
         offsets,
     )
     run, case = _read(logs, view)
-    found = _requests(run, view, case)
+    found = requests_in_view(run, view, case, warn)
     if found is None:
         if view.selects or table or svg or png or perfetto or other:
-            raise InputError(_WITHOUT, where=visible(run.name), remedy=_TRACE_IT)
+            raise InputError(WITHOUT, where=visible(run.name), remedy=TRACE_IT)
         _draw_phases(run, page)
         return
-    drawn = _timeline(run, found, view, case, MOST_CAUSES)
+    drawn = timeline_in_view(run, found, view, case, MOST_CAUSES)
     if page or svg or png:
         timelines = {"": drawn}
         if other is not None:
@@ -168,65 +137,19 @@ def timeline(
         write_perfetto(perfetto, found, paths_of(run))
 
 
-def _read(logs: tuple[str, ...], view: _View) -> tuple[Run, Case]:
-    run = read_run(logs, "steps", "and times of requests", _MODULES)
+def _read(logs: tuple[str, ...], view: TimelineView) -> tuple[Run, Case]:
+    run = read_run(logs, "steps", "and times of requests", DRAWN_MODULES)
     for warning in run.warnings:
         warn(warning)
     return run, Case(facts_of(run, all_files=view.all_files))
 
 
-def _second(log: str, view: _View) -> TimelineOfRun:
+def _second(log: str, view: TimelineView) -> TimelineOfRun:
     run, case = _read((log,), view)
-    found = _requests(run, view, case)
+    found = requests_in_view(run, view, case, warn)
     if found is None:
-        raise InputError(_WITHOUT, where=visible(run.name), remedy=_TRACE_IT)
-    return _timeline(run, found, view, case, 0)
-
-
-def _requests(run: Run, view: _View, case: Case) -> TimedRequests | None:
-    """The requests that are drawn; None if only phases are known."""
-    found = requests_of(run, case, view.files, all_files=view.all_files)
-    if view.needs_trace and (found is None or found.bin_seconds is not None):
-        what = "only a trace tells files, offsets, sizes, orders, compute nodes and servers"
-        raise InputError(what, where=visible(run.name), remedy=_TRACE_IT)
-    if found is None:
-        return None
-    for warning in found.operations.warnings:
-        warn(warning)
-    found = select(found, view.ranks, view.from_s, view.until_s)
-    if view.is_by_offset:
-        found = _largest_file(found, run)
-    if not len(found.operations):
-        raise InputError("no request is selected", where=visible(run.name), remedy="select more")
-    return found
-
-
-def _largest_file(requests: TimedRequests, run: Run) -> TimedRequests:
-    """Keep the requests of the file with most bytes whose offsets are known."""
-    table = requests.operations
-    table = table.take(table.offset != UNKNOWN_OFFSET)
-    if not len(table):
-        raise InputError("the trace has no offsets", where=visible(run.name))
-    ids, place = np.unique(table.file_id, return_inverse=True)
-    largest = np.bincount(place, table.length).argmax()
-    return replace(requests, operations=table.take(table.file_id == ids[largest]))
-
-
-def _timeline(
-    run: Run, found: TimedRequests, view: _View, case: Case, most_causes: int
-) -> TimelineOfRun:
-    causes = {}
-    if most_causes and found.bin_seconds is None:
-        causes = named_requests(run_checks(case), found.operations, run, most_causes)
-    return timeline_of(
-        found,
-        colouring=view.colouring,
-        lustre=case.facts.lustre,
-        causes=causes,
-        phases=case.trace_phases if found.operations is case.facts.trace else None,
-        is_by_offset=view.is_by_offset,
-        is_whole=not view.selects,
-    )
+        raise InputError(WITHOUT, where=visible(run.name), remedy=TRACE_IT)
+    return timeline_in_view(run, found, view, case, 0)
 
 
 def _write_page(page: str, run: Run, timelines: Mapping[str, TimelineOfRun], case: Case) -> None:
@@ -234,7 +157,7 @@ def _write_page(page: str, run: Run, timelines: Mapping[str, TimelineOfRun], cas
     from ioncast.show.timeline import timeline_shown, write_timeline  # noqa: PLC0415
 
     are_alike = bool(case.collectives.ran_alone.any())
-    write_timeline(page, _title(run), timeline_shown(timelines, are_alike=are_alike))
+    write_timeline(page, title_of_run(run), timeline_shown(timelines, are_alike=are_alike))
 
 
 def _write_pictures(
@@ -244,7 +167,7 @@ def _write_pictures(
     from ioncast_base.pages.rendering import in_light_colours  # noqa: PLC0415
     from ioncast_base.pages.svg import picture  # noqa: PLC0415
 
-    drawn = in_light_colours(picture(timeline_figure(timelines), _title(run)))
+    drawn = in_light_colours(picture(timeline_figure(timelines), title_of_run(run)))
     if svg is not None:
         write_file(svg, drawn)
     if png is not None:
@@ -268,21 +191,7 @@ def _draw_phases(run: Run, page: str | None) -> None:
     if not phases:
         raise InputError("the log has no I/O", where=visible(run.name))
     figure: Figure = timelines_figure({"": [to_record(phase) for phase in phases]})
-    said = f"The phases of the run, because {_WITHOUT}. To see requests, {_TRACE_IT}."
-    write_page(page, title=_title(run), parts=[paragraph(said), drawn(figure, "Phases by time")])
-
-
-def _title(run: Run) -> str:
-    return f"Time line of job {run.first.id}: {visible(run.program)}"
-
-
-def ranks_of(text: str) -> list[tuple[int, int]]:
-    """Read ranges of ranks such as "0-63,128"."""
-    ranges = []
-    for part in text.split(","):
-        match = _RANKS.fullmatch(part.strip())
-        if match is None:
-            what = f"{visible(part)!r} is no range of ranks"
-            raise InputError(what, where="--ranks", remedy="say 0-63")
-        ranges.append((int(match[1]), int(match[2] or match[1])))
-    return ranges
+    said = f"The phases of the run, because {WITHOUT}. To see requests, {TRACE_IT}."
+    write_page(
+        page, title=title_of_run(run), parts=[paragraph(said), drawn(figure, "Phases by time")]
+    )

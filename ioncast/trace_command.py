@@ -17,7 +17,8 @@ from pathlib import Path
 import click
 
 from ioncast.checks_command import check
-from ioncast.timeline_command import ranks_of, timeline
+from ioncast.timeline_command import timeline
+from ioncast.timeline_of_run import ranks_of_text
 from ioncast.trace_settings import darshan_configuration, is_static
 from ioncast_base import signals
 from ioncast_base.command_options import WholeNumber, warn
@@ -117,7 +118,7 @@ def trace(
     # The process of rank 0 writes the log, perhaps on another node, which does not see /tmp.
     with tempfile.TemporaryDirectory(dir=log.absolute().parent, prefix=".ioncast-trace-") as place:
         configuration = Path(place, "darshan.conf")
-        selected = None if ranks is None else ranks_of(ranks)
+        selected = None if ranks is None else ranks_of_text(ranks, "--ranks")
         configuration.write_text(darshan_configuration(files, memory_mib, selected), "utf-8")
         variables = _variables(library.absolute(), configuration, program.name in _LAUNCHERS)
         if repetitions is None:
