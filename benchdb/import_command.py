@@ -80,7 +80,7 @@ def import_files(
         engine = None
         for file in files:
             try:
-                read = _read(file, told)
+                read = read_results(file, told)
             except IoncastError as error:
                 exit_code = _complain(error)
                 continue
@@ -88,7 +88,8 @@ def import_files(
             # A file that cannot be used must not create a database.
             engine = engine or stack.enter_context(opened_database(location))
             try:
-                click.echo(f"{file}: {_result(_store(engine, file, read, replace), system)}")
+                stored = store_results(engine, file, read, replace=replace)
+                click.echo(f"{file}: {result_in_words(stored, system)}")
             except IoncastError as error:
                 exit_code = _complain(error)
     sys.exit(exit_code)
@@ -115,16 +116,18 @@ def _warn(file: str, read: MeasurementsFile | ExportFile) -> None:
         warn(f"{file}: {counted(rest, 'more warning')}, in the notes of the measurements")
 
 
-def _read(file: str, told: ImportOptions) -> MeasurementsFile | ExportFile:
+def read_results(file: str, told: ImportOptions) -> MeasurementsFile | ExportFile:
+    """Read a file of results; one that cannot be read is an InputError."""
     try:
         return read_file(file, replaced(told, progress=counting(f"reading {file}")))
     except OSError as error:
         raise InputError(error.strerror or str(error), where=file) from error
 
 
-def _store(
-    engine: Engine, file: str, read: MeasurementsFile | ExportFile, replace: bool
+def store_results(
+    engine: Engine, file: str, read: MeasurementsFile | ExportFile, *, replace: bool = False
 ) -> StoredFile:
+    """Store the results of a file in one transaction, and tell the system's log."""
     with transaction(engine, write=True) as connection:
         stored = read.store(connection, replace=replace, progress=counting(f"storing {file}"))
     if stored.stored.measurements or stored.replaced:
@@ -133,7 +136,7 @@ def _store(
     return stored
 
 
-def _result(file: StoredFile, system: str | None) -> str:
+def result_in_words(file: StoredFile, system: str | None) -> str:
     """The result of storing a file, in words."""
     is_export = file.file_format == EXPORT
     if not file.found.measurements:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AskedData:
-    """A function that answers queries, and how many of the logs could not be read."""
+    """A function that answers queries; the path of each log that cannot be read, and the reason."""
 
     ask: Ask
-    failed: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
 
 
 @contextmanager
@@ -36,10 +36,11 @@ def asked_data(
     queries: Sequence[Query] = (),
     findings: bool = True,
     io_nodes: Mapping[str, int] | None = None,
+    tell: Callable[[str], object] = complain,
 ) -> Iterator[AskedData]:
     """Open a store, with DuckDB or with Spark, or else read logs, of a system if it is given.
 
-    Each log that cannot be read is a line on standard error. If only some `queries` are asked,
+    `tell` gets a line about each log that cannot be read. If only some `queries` are asked,
     DuckDB is faster when it knows them. Without `findings` the table of this name is empty, and
     logs are read faster. `io_nodes` has the number of the I/O node of each compute node of logs.
     """
@@ -56,10 +57,11 @@ def asked_data(
             tables = unique_tables_of(
                 find_sources(logs), system=system, findings=findings, io_nodes=io_nodes
             )
-            failed = tables["failed"].to_pylist()
-            for each in failed:
-                complain(f"{visible(str(each['path']))}: {each['reason']}")
-            yield AskedData(stack.enter_context(asking(tables)), len(failed))
+            rows = tables["failed"].to_pylist()
+            failed = tuple((str(row["path"]), str(row["reason"])) for row in rows)
+            for path, reason in failed:
+                tell(f"{visible(path)}: {reason}")
+            yield AskedData(stack.enter_context(asking(tables)), failed)
         elif master is None:
             yield AskedData(stack.enter_context(asking(store, queries=queries)))
         else:

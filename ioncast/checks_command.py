@@ -53,6 +53,7 @@ _FAILING = {
 }
 _LEVELS = ("high", "warn")
 _FOUND = 1
+SETTINGS_VARIABLE = "IONCAST_CHECKS"
 _COLOURS = {"major": "red", "minor": "yellow"}
 
 settings_option = click.option(
@@ -60,7 +61,7 @@ settings_option = click.option(
     "settings_file",
     metavar="FILE",
     type=click.Path(),
-    envvar="IONCAST_CHECKS",
+    envvar=SETTINGS_VARIABLE,
     show_envvar=True,
     help="A TOML file with other thresholds; docs/checks.md has one with all of them.",
 )
@@ -160,14 +161,14 @@ def check(
         )
     for warning in site_checks().warnings:
         warn(warning)
-    checks = _without(ignore, all_checks())
+    checks = without_checks(ignore.split(",") if ignore else (), all_checks(), "--ignore")
     if is_list:
         click.echo(_listing(checks, thresholds, output_format))
         return
     if not logs:
         raise click.MissingParameter(param_hint="'LOG...'", param_type="argument")
     record_of = partial(
-        _record_of,
+        check_run,
         thresholds=thresholds,
         checks=checks,
         all_files=all_files,
@@ -212,14 +213,17 @@ def thresholds_of(settings_file: str | None) -> Thresholds:
     return read_thresholds(settings_file)
 
 
-def _without(ignored: str | None, checks: Sequence[Check]) -> tuple[Check, ...]:
-    codes = [code.strip().upper() for code in ignored.split(",")] if ignored else []
+def without_checks(
+    ignored: Iterable[str], checks: Sequence[Check], where: str
+) -> tuple[Check, ...]:
+    """Leave out checks by their codes; an unknown code is an InputError."""
+    codes = [code.strip().upper() for code in ignored]
     known = {check.code for check in checks}
     for code in codes:
         if code not in known:
             raise InputError(
                 f"there is no check {code!r}",
-                where="--ignore",
+                where=where,
                 remedy="`ioncast check --list` names all checks",
             )
     return tuple(check for check in checks if check.code not in codes)
@@ -238,16 +242,16 @@ def _question(
     return RunQuestion(ran_with, system, nodes, location)
 
 
-def _record_of(
+def check_run(
     run: Run,
     *,
     thresholds: Thresholds,
     checks: Sequence[Check],
-    all_files: bool,
-    nodes: int | None,
-    question: RunQuestion | None,
+    all_files: bool = False,
+    nodes: int | None = None,
+    question: RunQuestion | None = None,
 ) -> dict[str, Any]:
-    """Check a run."""
+    """Check a run, whose logs were read with `FACT_MODULES`; return its `to_record`."""
     facts = facts_of(run, all_files=all_files, nodes=nodes)
     allocation, warnings = (None, ()) if question is None else question.answer(run)
     record = to_record(run.name, run_checks(Case(facts, thresholds, allocation), checks), facts)

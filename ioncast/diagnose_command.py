@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 from ioncast.asked_data import AskedData, asked_data, needed_store
 from ioncast.placement_file import placement_option, read_placement
 from ioncast.warehouse.queries import query_of
-from ioncast_base.command_options import formats
+from ioncast_base.command_options import complain, formats
 from ioncast_base.errors import InputError
 from ioncast_base.text_tables import text_table
 from ioncast_base.visible_text import visible
@@ -89,38 +89,19 @@ def diagnose(
         # Only now it is known that their libraries are installed.
         from ioncast.diagnosis.diagnosing import History  # noqa: PLC0415
 
-        given = {"system": system} if system else {}
-        rows = _rows(data, given)
-        if not len(rows):
-            what = "it has no logs" + (f" of the system {visible(system)!r}" if system else "")
-            remedy = "`ioncast store info` names its systems"
-            raise InputError(what, where=store, remedy=remedy)
+        rows = runs_of_store(data, store, system)
         if servers:
-            query = query_of("files-on-servers")
+            query, given = query_of("files-on-servers"), {"system": system} if system else {}
             _print_servers(History(rows), data.ask(query, query.values(given)), output_format)
             return
         if run is None:
-            history, evidence = History(rows), _evidence(data, rows, nodes)
-            found = [
-                history.diagnose(log, ask_run=data.ask, ask_others=data.ask, evidence=evidence)
-                for log in history.slow_logs
-            ]
+            found, history = slow_runs(data, rows, nodes)
             _print_all(found, history, output_format)
             return
-        evidence = _evidence(data, rows, nodes)
-        own, logs, rows = _own_runs(stack, run, data, rows, system)
-        history = History(rows)
-        found = [
-            history.diagnose(
-                log,
-                ask_run=own.ask,
-                ask_others=data.ask,
-                predicted=_predicted(own, log, rows, location, io_nodes),
-                evidence=evidence,
-            )
-            for log in logs
-        ]
-        shown = max(found, key=lambda each: each.facts.lost_seconds or 0.0)
+        found, history, own = diagnosed_runs(
+            stack, run, data, rows, system=system, nodes=nodes, location=location, io_nodes=io_nodes
+        )
+        shown = slowest(found)
         times = None if page is None else _server_times(data, shown.log)
     _print(found, output_format)
     if page is not None:
@@ -155,6 +136,65 @@ def _check_options(
         raise InputError(what, where="--placement", remedy="leave out --servers")
 
 
+def runs_of_store(data: AskedData, store: str, system: str | None) -> pa.Table:
+    """Read the runs of a store, or only those of a system; InputError if it has none."""
+    rows = _rows(data, {"system": system} if system else {})
+    if not len(rows):
+        what = "it has no logs" + (f" of the system {visible(system)!r}" if system else "")
+        raise InputError(what, where=store, remedy="`ioncast store info` names its systems")
+    return rows
+
+
+def slow_runs(
+    data: AskedData, rows: pa.Table, nodes: Mapping[str, int]
+) -> tuple[list[Diagnosis], History]:
+    """Diagnose the slow runs of a store; `nodes` has the I/O node of each compute node."""
+    from ioncast.diagnosis.diagnosing import History  # noqa: PLC0415
+
+    history, evidence = History(rows), _evidence(data, rows, nodes)
+    found = [
+        history.diagnose(log, ask_run=data.ask, ask_others=data.ask, evidence=evidence)
+        for log in history.slow_logs
+    ]
+    return found, history
+
+
+def diagnosed_runs(
+    stack: ExitStack,
+    run: str,
+    data: AskedData,
+    rows: pa.Table,
+    *,
+    system: str | None = None,
+    nodes: Mapping[str, int],
+    location: str | None = None,
+    io_nodes: int | None = None,
+    tell: Callable[[str], object] = complain,
+) -> tuple[list[Diagnosis], History, AskedData]:
+    """Diagnose a log, or a job of the store; also return the data about the run."""
+    from ioncast.diagnosis.diagnosing import History  # noqa: PLC0415
+
+    evidence = _evidence(data, rows, nodes)
+    own, logs, rows = _own_runs(stack, run, data, rows, system, tell)
+    history = History(rows)
+    found = [
+        history.diagnose(
+            log,
+            ask_run=own.ask,
+            ask_others=data.ask,
+            predicted=_predicted(own, log, rows, location, io_nodes),
+            evidence=evidence,
+        )
+        for log in logs
+    ]
+    return found, history, own
+
+
+def slowest(found: Sequence[Diagnosis]) -> Diagnosis:
+    """The diagnosis of the run that lost most time."""
+    return max(found, key=lambda each: each.facts.lost_seconds or 0.0)
+
+
 def _rows(data: AskedData, given: dict[str, str]) -> pa.Table:
     query = query_of("variant-runs")
     return data.ask(query, query.values(given))
@@ -177,7 +217,12 @@ def _server_times(data: AskedData, log: str) -> ServerTimes | None:
 
 
 def _own_runs(
-    stack: ExitStack, run: str, data: AskedData, rows: pa.Table, system: str | None
+    stack: ExitStack,
+    run: str,
+    data: AskedData,
+    rows: pa.Table,
+    system: str | None,
+    tell: Callable[[str], object],
 ) -> tuple[AskedData, list[str], pa.Table]:
     """Find the logs of a job in the store, or read a log; return all rows, with those of it."""
     import pyarrow as pa  # noqa: PLC0415
@@ -193,7 +238,7 @@ def _own_runs(
         return data, of_job["log"].to_pylist(), rows
     if system is None:
         system = _needed_system(rows)
-    own = stack.enter_context(asked_data([run], None, None, system, findings=False))
+    own = stack.enter_context(asked_data([run], None, None, system, findings=False, tell=tell))
     own_rows = _rows(own, {})
     if not len(own_rows):
         raise InputError("no log can be read", where=visible(run), remedy="give another LOG")

@@ -25,6 +25,9 @@ def read_placement(path: Path) -> dict[str, int]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             places = {node.strip(): int(number) for node, number in csv.reader(file)}
+    except OSError as error:
+        where = visible(str(path))
+        raise InputError(error.strerror or str(error), where=where) from error
     except (ValueError, csv.Error) as error:
         raise _wrong_line(path) from error
     if not all(0 <= number < _MOST_IO_NODES for number in places.values()):

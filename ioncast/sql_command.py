@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+QUERIES_VARIABLE = "IONCAST_QUERIES"
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -39,7 +42,7 @@ Examples:
 @click.option(
     *("--queries", "folder"),
     type=click.Path(path_type=Path),
-    envvar="IONCAST_QUERIES",
+    envvar=QUERIES_VARIABLE,
     show_envvar=True,
     metavar="DIR",
     help="A folder of named queries of your own.",

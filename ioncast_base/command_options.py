@@ -18,10 +18,11 @@ Item = TypeVar("Item")
 # Characters. A first sentence is shorter.
 _LONGEST_SENTENCE = 300
 
+DATABASE_VARIABLE = "IONCAST_DB"
 database_option = click.option(
     "--db",
     "location",
-    envvar="IONCAST_DB",
+    envvar=DATABASE_VARIABLE,
     show_envvar=True,
     metavar="FILE|URL",
     help="The benchmark database: an SQLite file or a SQLAlchemy URL.",

@@ -36,16 +36,24 @@ def write_diagnosis(
 ) -> None:
     """Write the page of a diagnosis, with the runs that its run is compared with, and servers."""
     parts = [paragraph(verdict_text(diagnosis)), bullets("Evidence", evidence_lines(diagnosis))]
-    known = [run for run in compared if run.metadata_share is not None]
-    if known:
-        parts.append(drawn(_by_share(known, diagnosis), "Bandwidth by metadata share"))
-    with_ratio = [run for run in compared if run.slowdown is not None]
-    if with_ratio:
-        parts.append(drawn(_by_time(with_ratio, diagnosis), "Slowdown ratio of each run"))
+    for name, figure in compared_figures(diagnosis, compared):
+        parts.append(drawn(figure, name))
     if times is not None:
         title_of_times = "Servers of the run's files"
         parts += [heading(title_of_times), drawn(_by_servers(times), title_of_times)]
     write_page(path, title=f"Diagnosis: {title(diagnosis)}", parts=parts)
+
+
+def compared_figures(
+    diagnosis: Diagnosis, compared: Sequence[ComparedRun]
+) -> Iterator[tuple[str, figures.Figure]]:
+    """Draw a run beside those that it is compared with: each figure with its name."""
+    known = [run for run in compared if run.metadata_share is not None]
+    if known:
+        yield "Bandwidth by metadata share", _by_share(known, diagnosis)
+    with_ratio = [run for run in compared if run.slowdown is not None]
+    if with_ratio:
+        yield "Slowdown ratio of each run", _by_time(with_ratio, diagnosis)
 
 
 def _by_share(runs: Sequence[ComparedRun], diagnosis: Diagnosis) -> figures.Figure:

@@ -126,7 +126,7 @@ def _batches(
     first: Characterisation | None, run: Characterisation, tolerance: float
 ) -> Iterator[Iterable[dict[str, Any]]]:
     """Yield the rows of a run, then those of each of its files."""
-    yield _csv_rows(first, run, tolerance)
+    yield table_rows(first, run, tolerance)
     for path, tables in _compared_files(first, run, tolerance):
         yield (
             {"log": run.log, "file": path, "table": name, **_csv_row(row, cell)}
@@ -135,9 +135,10 @@ def _batches(
         )
 
 
-def _csv_rows(
+def table_rows(
     first: Characterisation | None, run: Characterisation, tolerance: float
 ) -> Iterator[dict[str, Any]]:
+    """Yield a row with `CSV_COLUMNS` for each characteristic of a run, beside those of another."""
     of_run = {"log": run.log, "file": ""}
     for name, value in run.job.items():
         yield {**of_run, "table": "job", "characteristic": name, "value": _job_text(value)}

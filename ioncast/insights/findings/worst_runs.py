@@ -115,13 +115,18 @@ def summary_rows(seen: RunsSeen) -> Iterator[dict[str, Any]]:
         yield from ({"kind": kind, **row} for row in rows)
 
 
-def summary_text(seen: RunsSeen) -> str:
-    """Write the sums for people."""
+def at_stake_text(seen: RunsSeen) -> str:
+    """Say how many core-hours are at stake."""
     part = percent(share(seen.core_hours_at_stake, seen.core_hours))
-    head = (
+    return (
         f"{counted(seen.runs, 'run')} with {in_digits(seen.core_hours)} core-hours, of which"
         f" at most {in_digits(seen.core_hours_at_stake)} ({part}) are at stake"
     )
+
+
+def summary_text(seen: RunsSeen) -> str:
+    """Write the sums for people."""
+    head = at_stake_text(seen)
     if not seen.worst:
         return head
     worst = [

@@ -11,12 +11,9 @@ from typing import Any
 from ioncast.advice_of_run import ADVICE_MODULES, hints_of
 from ioncast.insights.checks import record
 from ioncast.insights.checks.registry import run_checks
-from ioncast.insights.checks.values import MOST_FILES, Case, Checked, Thresholds
-from ioncast.insights.facts.file_times import file_times_of
+from ioncast.insights.checks.values import Case, Checked, Thresholds
 from ioncast.insights.facts.gathering import facts_of
-from ioncast.insights.figures.files_record import files_record, layer_times_record
-from ioncast.insights.figures.ranks_record import ranks_record
-from ioncast.insights.tables import characterising
+from ioncast.insights.figures.drawn_case import characterised_case
 from ioncast.named_requests import named_requests, requests_of
 from ioncast.service.store.run_insights import NewInsights
 from ioncast.service.web.sandbox.child import limit_part
@@ -88,16 +85,3 @@ def timeline_record(run: Run, case: Case, checked: Checked) -> dict[str, Any] | 
         most_phases=_MOST_PHASES,
     )
     return to_record(drawn) | {"are_alike": bool(case.collectives.ran_alone.any())}
-
-
-def characterised_case(case: Case) -> dict[str, Any]:
-    """Describe the run with its most important files, its time by layer, and its processes."""
-    facts = case.facts
-    times = file_times_of(facts, case.shared_files)
-    return {
-        **characterising.to_record(characterising.characterised(facts)),
-        "file_count": len(facts.files),
-        "files": files_record(facts.files, times, MOST_FILES),
-        "layer_times": layer_times_record(facts.files, times),
-        "ranks": ranks_record(facts, case.ranks, case.thresholds.missing_share),
-    }
