@@ -40,13 +40,16 @@ _UPRIGHT_LINE = Markup('<line class="grid" x1="{0:.2f}%" x2="{0:.2f}%" y2="100%"
 _LEVEL_LINE = Markup('<line class="grid" x2="100%" y1="{0:.2f}%" y2="{0:.2f}%"/>')
 _LABEL_BELOW = Markup('<text x="{:.2f}%" y="100%" dy="1.35em" text-anchor="middle">{}</text>')
 _LABEL_BESIDE = Markup('<text x="{}" y="{:.2f}%" dy="0.35em" text-anchor="end">{}</text>')
-# Pixels of a picture.
+# Pixels of a picture, and of a character in its legend.
 _WIDTH, _MARGIN = 1200, 16
+_LEGEND_CHARACTER = 8
 # Not all programs know the font that stands for "sans-serif".
 _FONTS = "DejaVu Sans, Liberation Sans, Noto Sans, Arial, Helvetica, sans-serif"
 _PICTURE_STYLE = (
     "text{fill:var(--muted)} .title{font-size:20px;font-weight:bold;fill:var(--text)}"
     " .name{fill:var(--text)} .grid{stroke:var(--grid)} polyline{fill:none}"
+    # The drawing of a line is stretched, but not its width. A label may reach beyond its drawing.
+    " polyline,polygon{vector-effect:non-scaling-stroke} .labels{overflow:visible}"
     " .bars{stroke-width:1} .mark{overflow:visible}"
 )
 _FILLED = {"circle", "diamond", "triangle"}
@@ -81,7 +84,7 @@ def picture(figure: Figure, title: str) -> str:
     parts = [_picture_text(_MARGIN, 26, title, "title")]
     x, y = _MARGIN, 50
     for name, series in _named(figure.series).items() if figure.has_legend else ():
-        width = 34 + _CHARACTER * len(name)
+        width = 34 + _LEGEND_CHARACTER * len(name)
         if x + width > _WIDTH:
             x, y = _MARGIN, y + 20
         sample = Markup('<g transform="translate({} {})">{}</g>').format(
