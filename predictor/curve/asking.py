@@ -74,10 +74,17 @@ class PredictionRequest:
     policy: DecisionRules = field(default_factory=DecisionRules)
 
 
-def ask(frontend: PredictionContext, asked: PredictionRequest, found: Extraction) -> Prediction:
+def ask(
+    frontend: PredictionContext,
+    asked: PredictionRequest,
+    found: Extraction,
+    *,
+    is_measured: bool = True,
+) -> Prediction:
     """Predict an application from the measurements in the database; store a model that was fitted.
 
-    The warnings of the prediction begin with those of the phases `found`.
+    The warnings of the prediction begin with those of the phases `found`. Phases that were changed
+    are not measured: the times of such phases are not compared with the prediction.
 
     Raises
     ------
@@ -99,7 +106,7 @@ def ask(frontend: PredictionContext, asked: PredictionRequest, found: Extraction
         ran_with=asked.ran_with,
         policy=asked.policy,
     )
-    prediction = beside_own_run(predicted, asked)
+    prediction = beside_own_run(predicted, asked) if is_measured else predicted
     of_nodes = node_warnings(asked.nodes, found.nodes)
     warnings = (*found.warnings, *of_nodes, *limits, *prediction.warnings)
     job = found.job if prediction.job is None else prediction.job

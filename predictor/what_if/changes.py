@@ -24,15 +24,30 @@ def larger(phase: Phase, request_bytes: int) -> Phase:
     """
     small = [part for part in phase.parts if part.request_bytes < SMALL_REQUEST_BYTES]
     moved = sum(part.bytes for part in small)
-    # Each process makes at least one request for each of its files.
-    fewest = phase.n_files * max(phase.mode_processes, 1)
-    requests = max(round(moved / request_bytes), fewest)
+    requests = max(round(moved / request_bytes), _fewest_requests(phase))
     if not moved or requests >= sum(part.requests for part in small):
         return phase
     large = [part for part in phase.parts if part.request_bytes >= SMALL_REQUEST_BYTES]
     # The larger requests cover the small ones of a block.
     alike = replace(phase, block_requests=None)
     return _with_parts(alike, _of_different_sizes([*large, Part(requests, moved)]))
+
+
+def of_size(phase: Phase, request_bytes: float, moved: int) -> Phase:
+    """Move a number of bytes, at least 1, in requests of one size.
+
+    Parameters
+    ----------
+    request_bytes : float
+        The size. Requests are smaller if a process moves fewer bytes to a file.
+    """
+    requests = min(max(round(moved / request_bytes), _fewest_requests(phase)), moved)
+    return _with_parts(replace(phase, block_requests=None), [Part(requests, moved)])
+
+
+def scaled(phase: Phase, factor: float) -> Phase:
+    """Move more or fewer bytes in requests of the same sizes."""
+    return _with_parts(phase, [_scaled_part(part, factor) for part in phase.parts])
 
 
 def collective(phase: Phase) -> Phase:
@@ -82,7 +97,7 @@ def without_repeats(phase: Phase, kept: float) -> Phase:
     """Move only a share of the bytes, from 0 to 1, in requests of the same sizes."""
     if kept >= 1:
         return phase
-    return _with_parts(phase, [_shortened(part, kept) for part in phase.parts])
+    return scaled(phase, kept)
 
 
 def _in_order(phase: Phase) -> Phase:
@@ -90,8 +105,13 @@ def _in_order(phase: Phase) -> Phase:
     return replace(phase, spatiality=spatiality, order="contiguous", block_requests=None)
 
 
-def _shortened(part: Part, kept: float) -> Part:
-    requests = max(ceil(part.requests * kept), 1)
+def _fewest_requests(phase: Phase) -> int:
+    """The requests of a phase in which each process makes one request for each of its files."""
+    return phase.n_files * max(phase.mode_processes, 1)
+
+
+def _scaled_part(part: Part, factor: float) -> Part:
+    requests = max(ceil(part.requests * factor), 1)
     return Part(requests, round(part.bytes * (requests / part.requests)))
 
 

@@ -138,8 +138,7 @@ def stream_csv(batches: Iterable[Iterable[Phase]]) -> Iterator[str]:
 
 
 def _row(phase: Phase) -> dict[str, Any]:
-    parts = ";".join(f"{part.request_bytes:.17g}x{part.requests}" for part in phase.parts)
-    return {**to_record(phase), "parts": parts, "partial": int(phase.partial)}
+    return {**to_record(phase), "parts": text_of_parts(phase.parts), "partial": int(phase.partial)}
 
 
 def to_text(phases: Iterable[Phase]) -> str:
@@ -257,7 +256,7 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
         raise ValueError("a time is not a finite number")
     nprocs = _count(row["nprocs"]) if row.get("nprocs") else None
     processes = _processes(row, n_files, mode_processes, nprocs)
-    parts = _parts(row.get("parts") or "", moved, requests) if parts is None else parts
+    parts = parts_of_text(row.get("parts") or "", moved, requests) if parts is None else parts
     if any(min(part.requests, part.bytes) < 1 for part in parts):
         raise ValueError("a part has no requests or no bytes")
     if (parts or requests) and sum(part.bytes for part in parts) != moved:
@@ -314,7 +313,24 @@ def whole(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
+def text_of_parts(parts: Iterable[Part]) -> str:
+    """Write parts as `SIZExREQUESTS;…`, with sizes in bytes."""
+    return ";".join(f"{part.request_bytes:.17g}x{part.requests}" for part in parts)
+
+
+def parts_of_text(text: str, moved: int, requests: int) -> tuple[Part, ...]:
+    """Read `text_of_parts`; without a text all requests have the same size.
+
+    Parameters
+    ----------
+    moved, requests : int
+        The bytes and the requests of the phase, for an empty text.
+
+    Raises
+    ------
+    ValueError
+        When the text is not of this form.
+    """
     if not text:
         return (Part(requests, moved),) if moved and requests else ()
     pairs = [part.split("x") for part in text.split(";")]
