@@ -51,6 +51,8 @@ _MINUTE = len("2026-11-21T04:15")
 _RATIOS = {ratio: f"{ratio:g}" for ratio in (0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10)}
 # With several bars or with points a row needs more pixels, and its bars fill more of it.
 _WIDE_ROW, _WIDE = 76, 0.56
+# Pixels of a panel of many.
+_SMALL = 160
 
 
 class Ratio(NamedTuple):
@@ -245,6 +247,39 @@ def repetitions_figure(curves: Sequence[Curve]) -> Figure:
     return by_io_nodes(
         [series for place, curve in enumerate(curves) for series in _repetitions(curve, place)]
     )
+
+
+def measured_figure(curves: Sequence[Curve]) -> Figure:
+    """Draw all curves of a system: a panel for each kind of I/O, a colour for each request size.
+
+    Lines go through the medians, and points are repetitions.
+    """
+    sizes = sorted({curve.config.transfer_size for curve in curves})
+    colours = {transfer: kind_colour(place) for place, transfer in enumerate(sizes)}
+    by_kind: dict[str, list[Curve]] = {}
+    for curve in sorted(curves, key=lambda each: each.config.transfer_size):
+        by_kind.setdefault(str(curve.config.kind), []).append(curve)
+    panels = []
+    for kind, of_kind in by_kind.items():
+        series = [
+            each
+            for curve in of_kind
+            for each in _measured(curve, colours[curve.config.transfer_size])
+        ]
+        [panel] = by_io_nodes(series, height=_SMALL).panels
+        titled = replace(panel.values, title=f"{kind}: {panel.values.title}")
+        panels.append(replace(panel, values=titled))
+    return Figure(panels)
+
+
+def _measured(curve: Curve, colour: str) -> Iterator[Line | Points]:
+    cells = sorted(curve.bandwidths_mib_s.items())
+    name = f"requests of {size(curve.config.transfer_size)}"
+    yield Line(name, colour, [n for n, _ in cells], [median(values) for _, values in cells])
+    pairs = [(n, value) for n, values in cells for value in values]
+    hints = [f"{in_words(n)}: {bandwidth(value)}, {name}, {curve.engine}" for n, value in pairs]
+    at, values = [n for n, _ in pairs], [value for _, value in pairs]
+    yield Points("", colour, at, values, size=4, hints=hints)
 
 
 def _repetitions(curve: Curve, place: int) -> Iterator[Line | Points]:

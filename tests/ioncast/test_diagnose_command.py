@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import ioncast
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.asked_data import AskedData
 from ioncast.diagnose_command import _evidence
@@ -88,6 +89,21 @@ def test_a_slow_job_of_the_store(store: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     assert "The cause is unknown" in text
     assert "Slowdown ratio of each run" in text
+
+
+def test_python_diagnoses_the_same(store: Path, tmp_path: Path) -> None:
+    result = ioncast.diagnose(10, store=store)
+    [row] = result.frame.to_dict("records")
+    # It takes 90 s, and others 10 s.
+    assert row["slowdown"] == pytest.approx(9, rel=0.01)
+    assert row["lost_seconds"] == pytest.approx(80, rel=0.01)
+    assert "Slowdown ratio of each run" in result.plot().svg
+    assert ioncast.diagnose(store=store).frame["job_id"].tolist() == [10]
+    normal = ioncast.diagnose(log_of(tmp_path, 20, 9.05), store=store)
+    assert normal.frame["verdict"].tolist() == ["normal"]
+    for job, place in ((99, store), (10, tmp_path)):
+        with pytest.raises(ioncast.IoncastError):
+            ioncast.diagnose(job, store=place)
 
 
 def test_a_log_outside_of_the_store(store: Path, tmp_path: Path) -> None:
