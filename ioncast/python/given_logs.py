@@ -119,7 +119,7 @@ def warned(runs: FromRuns, warnings_of: Callable[[Any], Sequence[str]]) -> tuple
 
 def _nodes_of(phases: pd.DataFrame | Result) -> NodeCount | None:
     """The compute nodes of the only run of a result; a frame does not have them."""
-    runs = phases.details if isinstance(phases, Result) else ()
+    runs: Any = phases.details if isinstance(phases, Result) else ()
     is_one = isinstance(runs, tuple) and len(runs) == 1 and isinstance(runs[0], Extraction)
     nodes: NodeCount | None = runs[0].nodes if is_one else None
     return nodes

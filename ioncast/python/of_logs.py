@@ -33,6 +33,7 @@ from ioncast.python.given_logs import (
     extraction_of,
     from_runs,
     named_logs,
+    paths_of,
     run_of_logs,
     warned,
 )
@@ -112,7 +113,7 @@ def phases(
     [{'operation': 'write', 'api': 'POSIX', 'bytes': 463453184, 'n_files': 16}]
     """
     if _is_csv(logs):
-        runs = FromRuns([(fspath(logs), extraction_of(logs, "steps", settings))], ())
+        runs = FromRuns([(paths_of(logs)[0], extraction_of(logs, "steps", settings))], ())
     else:
         # The hosts are for `match` and `predict`, which count the compute nodes.
         modules = (*PHASE_MODULES, *HOST_MODULES)
@@ -379,7 +380,7 @@ def timeline(
     drawn = timeline_in_view(run, requests, view, case, MOST_CAUSES)
     return Result(
         title_of_run(run),
-        pd.DataFrame(span_rows(drawn), columns=list(SPAN_COLUMNS)),
+        pd.DataFrame(list(span_rows(drawn)), columns=list(SPAN_COLUMNS)),
         drawn,
         (),
         tuple(warnings),

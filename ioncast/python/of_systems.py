@@ -408,7 +408,9 @@ def import_results(
     """
     if system is not None:
         check_system_name(system)
-    paths = [fspath(each) for each in ([files] if _is_path(files) else files)]
+    if isinstance(files, (str, os.PathLike)):
+        files = [files]
+    paths = [fspath(each) for each in files]
     options = ImportOptions(system, io_nodes, tasks, nodes, command)
     read = [(path, read_results(path, options)) for path in paths]
     with ExitStack() as stack:
@@ -441,10 +443,6 @@ def import_results(
         tuple(warnings),
         "an import has no figure",
     )
-
-
-def _is_path(files: object) -> bool:
-    return isinstance(files, (str, os.PathLike))
 
 
 def _request(

@@ -38,6 +38,8 @@ PHASE_COLUMNS = (
 )
 """Attributes of `Phase`; `request_bytes` is the mean, and `request_sizes` has SIZExREQUESTS."""
 WHERE = "the frame of phases"
+# Somebody may have rounded a size.
+_ROUNDED = 1e-3
 
 
 def frame_of_phases(phases: Iterable[Phase]) -> pd.DataFrame:
@@ -92,25 +94,29 @@ def _phase(row: Mapping[str, Any], place: int) -> Phase:
 def _edited(row: Mapping[str, Any]) -> Phase:
     """Read the phase of the log, and change its requests to those of the row."""
     moved, requests = _count(row, "bytes"), _count(row, "requests")
+    if moved is None:
+        raise InputError("bytes is missing")
     size = None if row.get("request_bytes") is None else float(row["request_bytes"])
     if size is not None and not 0 < size < inf:
         raise InputError(f"request_bytes is {size}, not a number above 0")
     sizes = parts_of_text(str(row.get("request_sizes") or ""), moved, requests or 0)
     parts = [part for part in sizes if part.bytes]
-    if moved is None or not parts:
-        return from_record(_record(row, moved or 0, requests or 0, ()))
+    if not parts:
+        return from_record(_record(row, moved, requests or 0, ()))
     moved_before = sum(part.bytes for part in parts)
     requests_before = sum(part.requests for part in sizes)
     phase = from_record(_record(row, moved_before, requests_before, parts))
-    has_size = size is not None and not isclose(size, moved_before / requests_before)
-    has_requests = requests is not None and requests != requests_before
-    if has_size and has_requests and not isclose(size * requests, moved, rel_tol=1e-3):
+    if size is not None and isclose(size, moved_before / requests_before):
+        size = None
+    if requests == requests_before:
+        requests = None
+    if size and requests and not isclose(size * requests, moved, rel_tol=_ROUNDED):
         raise InputError("requests × request_bytes is not bytes; change only one of them")
     if moved < 1:
         raise InputError("a phase without bytes is no phase; remove the row")
-    if has_size and size is not None:
+    if size:
         return of_size(phase, size, moved)
-    if has_requests and requests:
+    if requests:
         return of_size(phase, moved / requests, moved)
     if moved == moved_before:
         return phase

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from os import PathLike, fspath
 from typing import Any, ParamSpec
@@ -38,7 +38,7 @@ class Plot:
     """
 
     title: str
-    svg: str
+    svg: str = field(repr=False)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the SVG to a file; one that cannot be written is an IoncastError."""

@@ -253,12 +253,13 @@ def predicted_row(point: Point, best: int | None, decided: int | None) -> Predic
 def advised_row(today: Prediction, advice: AdviceGain) -> AdvisedRow:
     """Make the row of advice on today's run."""
     saved = advice.saved_seconds
-    seconds = (None, None, None) if saved is None else (saved.expected, saved.p10, saved.p90)
     return AdvisedRow(
         name_of(advice),
         " ".join(advice.codes),
         advice.verdict,
-        *seconds,
+        None if saved is None else saved.expected,
+        None if saved is None else saved.p10,
+        None if saved is None else saved.p90,
         advice.matched,
         advice_sentence(today, advice),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import re
 import subprocess
@@ -279,3 +280,15 @@ except ioncast.IoncastError as error:
     count, error = done.stdout.splitlines()
     assert count == "1"
     assert "which is not installed; `pip install" in error
+
+
+def test_the_document_lists_every_function_and_its_example_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (PROJECT / "docs/python.md").read_text(encoding="utf-8")
+    functions = {name for name in ioncast.__all__ if inspect.isfunction(getattr(ioncast, name))}
+    assert set(re.findall(r"^\| `(\w+)` \| `ioncast ", text, re.MULTILINE)) == functions
+    [(example, shown)] = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(PROJECT)
+    exec(example, {})  # noqa: S102
+    assert capsys.readouterr().out == shown
