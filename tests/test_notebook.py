@@ -33,8 +33,10 @@ def notebooks() -> tuple[Any, Any]:
 
 def texts(notebook: Any) -> Iterator[str]:
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            yield output["text"] if "text" in output else output["data"]["text/plain"]
+        outputs = cell.get("outputs", [])
+        # Jupyter may divide what a cell prints.
+        yield "".join(each["text"] for each in outputs if "text" in each)
+        yield "".join(each["data"]["text/plain"] for each in outputs if "data" in each)
 
 
 def test_the_notebook_runs_and_shows_the_measured_means(notebooks: tuple[Any, Any]) -> None:

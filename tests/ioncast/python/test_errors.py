@@ -18,13 +18,6 @@ HACC = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 OTHER = TESTBED / "logs" / "periodic-ionodes0.darshan"
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("errors") / "bench.sqlite"
-    ioncast.import_results(TESTBED / "benchmarks.csv", "testbed", tasks=16, nodes=8, db=place)
-    return place
-
-
 def edited(**cells: Any) -> pd.DataFrame:
     frame = ioncast.phases(HACC).frame
     return frame.assign(**{name: [value] for name, value in cells.items()})

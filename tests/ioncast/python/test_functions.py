@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import csv
 import inspect
 import json
@@ -32,17 +33,6 @@ WORKERS = [
 pytestmark = pytest.mark.filterwarnings("default::UserWarning:tests")
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("frames") / "bench.sqlite"
-    [stored] = ioncast.import_results(
-        TESTBED / "benchmarks.csv", "testbed", tasks=16, nodes=8, db=place
-    ).details
-    with (TESTBED / "benchmarks.csv").open(encoding="utf-8", newline="") as file:
-        assert stored.stored.measurements == len(list(csv.DictReader(file)))
-    return place
-
-
 def printed(*args: str | Path) -> Any:
     """The JSON that a command prints."""
     done = CliRunner().invoke(cli, [*map(str, args), "--format", "json"])
@@ -67,6 +57,12 @@ def test_the_interface_has_what_it_names_and_nothing_else() -> None:
         assert name in dir(ioncast)
     with pytest.raises(AttributeError, match="no attribute 'phase'"):
         ioncast.phase  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    package = configparser.ConfigParser()
+    package.read(PROJECT / "setup.cfg", encoding="utf-8")
+    assert ioncast.__version__ == package["metadata"]["version"]
 
 
 def test_the_example_in_the_readme_runs(
@@ -119,6 +115,18 @@ def test_matches_are_the_lines_of_the_command() -> None:
     assert found["nodes"].tolist() == [8] * len(found)
 
 
+def test_an_import_stores_every_measurement_of_the_file_once(database: Path) -> None:
+    again = ioncast.import_results(
+        TESTBED / "benchmarks.csv", "testbed", tasks=16, nodes=8, db=database
+    )
+    with (TESTBED / "benchmarks.csv").open(encoding="utf-8", newline="") as file:
+        rows = len(list(csv.DictReader(file)))
+    assert again.frame[["found", "measurements"]].to_dict("records") == [
+        {"found": rows, "measurements": 0}
+    ]
+    assert "nothing changed" in again.said[0]
+
+
 def test_curves_hold_every_measurement_of_the_file(database: Path) -> None:
     found = ioncast.curves("testbed", db=database).frame
     with (TESTBED / "benchmarks.csv").open(encoding="utf-8", newline="") as file:
@@ -128,6 +136,10 @@ def test_curves_hold_every_measurement_of_the_file(database: Path) -> None:
     )
     means = found.groupby(["ior", "io_nodes"])["bandwidth_mib_s"].mean()
     assert len(means) == len({(row["name"], row["io_nodes"]) for row in rows})
+    assert (
+        "write POSIX sequential shared: bandwidth"
+        in ioncast.curves("testbed", db=database).plot().svg
+    )
     assert ioncast.curves("testbed", engine="fio", db=str(database)).frame.empty
 
 

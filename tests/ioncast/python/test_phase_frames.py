@@ -63,10 +63,8 @@ def test_another_number_of_requests_gives_all_the_same_size() -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_that_was_measured_is_predicted_as_it_was_measured(tmp_path: Path) -> None:
+def test_a_plan_that_was_measured_is_predicted_as_it_was_measured(database: Path) -> None:
     """The pattern w-fpp-contig-64k: 16 processes write 1 MiB each in requests of 64 KiB."""
-    database = tmp_path / "bench.sqlite"
-    ioncast.import_results(TESTBED / "benchmarks.csv", "testbed", tasks=16, nodes=8, db=database)
     result = ioncast.phases(HACC)
     result.frame.loc[0, ["bytes", "request_bytes"]] = [16 * MIB, 64 << 10]
     result.frame.loc[0, "fsync"] = "end"
