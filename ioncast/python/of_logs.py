@@ -283,7 +283,9 @@ def characterize(
     first = found[0] if len(found) > 1 else None
     rows = [row for one in found for row in table_rows(first, one, tolerance)]
     columns = [name for name in CSV_COLUMNS if name != "file"]
-    said = difference_texts(compare(found, tolerance), short_names(found)) if first else []
+    said = []
+    if 1 < len(found) <= MOST_SIDE_BY_SIDE:
+        said = difference_texts(compare(found, tolerance), short_names(found))
     return Result(
         f"I/O of {counted(len(found), 'run')}",
         pd.DataFrame(rows, columns=columns),

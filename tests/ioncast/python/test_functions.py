@@ -200,6 +200,9 @@ def test_a_damaged_log_of_a_folder_is_a_warning_if_others_can_be_read(tmp_path: 
     assert len(found.frame) == 1
     # The warning points to the line that called.
     assert {warning.filename for warning in warned} == {__file__}
+    with pytest.warns(UserWarning, match=r"damaged\.darshan: "):
+        answer = ioncast.sql(tmp_path, text="select count(*) as jobs from jobs")
+    assert answer.frame["jobs"].tolist() == [1]
     with pytest.raises(ioncast.IoncastError, match="damaged"):
         ioncast.phases([tmp_path / "good.darshan", damaged])
 

@@ -17,8 +17,8 @@ from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import Case, Thresholds
 from ioncast.insights.figures.all_figures import figures_of
 from ioncast.insights.figures.drawn import LONGEST_NAME, Drawn, short_name
+from ioncast.insights.figures.drawn_case import characterised_case
 from ioncast.insights.figures.ranks_record import MOST_RANGES
-from ioncast.service.web.sandbox.reading_insights import characterised_case
 from ioncast_base.errors import IoncastError
 from ioncast_base.pages.figures import Bars
 from ioncast_base.pages.svg import drawing
