@@ -153,7 +153,7 @@ def test_the_newest_columns_come_last() -> None:
 def test_csv_keeps_the_bytes_of_parts(parts: list[Part]) -> None:
     text = tables.to_csv([phase(tuple(parts))])
     [row] = csv.DictReader(io.StringIO(text))
-    assert tables._parts(row["parts"], 0, 0) == tuple(parts)
+    assert tables.parts_of_text(row["parts"], 0, 0) == tuple(parts)
 
 
 def phase(parts: tuple[Part, ...]) -> Phase:
