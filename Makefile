@@ -15,7 +15,7 @@ TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python $(PYTEST) --dist loadfile --no-load
 # Tests without services wait for nothing.
 QUICKLY := -n $(CORES) -m "not service and not slow"
 
-.PHONY: demo test all-tests services quick coverage nightly matrix lint tables clean
+.PHONY: demo test all-tests services quick coverage nightly matrix lint tables docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m experiments.demo
@@ -39,12 +39,13 @@ coverage: $(VENV)/installed-for-tests
 	IONCAST_TEST_EXAMPLES=0.05 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
 # `make test` with every example of the tests that make up their input. Each day random submissions are others;
-# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it, and the quick tests
-# with every Python.
+# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it, the quick tests with
+# every Python, and the site of the documents.
 nightly:
 	IONCAST_TEST_EXAMPLES=1 IONCAST_TEST_SEED=$${IONCAST_TEST_SEED:-$$(date +%Y%m%d)} $(MAKE) test
 	.ci/newer-slurm -n $(WORKERS) --dist loadfile
 	.ci/matrix all
+	$(MAKE) docs
 
 # `make quick` with the oldest libraries that setup.cfg allows, and with the newest Python.
 matrix:
@@ -60,6 +61,11 @@ tables: $(VENV)/bin/python
 	$(BIN)/python docs/make_checks.py
 	$(BIN)/python docs/make_promises.py
 
+# The site of all documents, with reference and gallery, in build/site. A broken link fails.
+docs: $(VENV)/installed-for-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html; to search, run $(BIN)/python -m http.server --directory build/site"
+
 $(VENV)/bin/python:
 	.ci/make-venv $(VENV)
 
@@ -71,5 +77,9 @@ $(VENV)/installed-for-tests: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[test,spark]"
 	touch $@
 
+$(VENV)/installed-for-docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-matrix demo
+	rm -rf $(VENV) .venv-matrix demo build/site

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+import yaml
 
 PROJECT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
@@ -123,3 +125,21 @@ def test_a_document_uses_the_words_of_the_project(path: Path) -> None:
         r"`[^`\n]*`|\]\([^)]*\)|\"[^\"\n]*\"|<[^>\n]*>", "", without_code(path.read_text("utf-8"))
     )
     assert [line for line in text.splitlines() if NEVER.search(line)] == []
+
+
+def pages(navigation: object) -> list[str]:
+    """The pages of a navigation, whatever its sections."""
+    if isinstance(navigation, str):
+        return [navigation]
+    below = navigation.values() if isinstance(navigation, dict) else navigation
+    assert isinstance(below, Iterable)
+    return [page for each in below for page in pages(each)]
+
+
+def test_the_navigation_of_the_site_names_each_document_once() -> None:
+    settings = yaml.safe_load((PROJECT / "mkdocs.yml").read_text(encoding="utf-8"))
+    testbed = PROJECT / "experiments/data/testbed/README.md"
+    # `make docs` makes these.
+    made = [f"reference/{name}.md" for name in ("commands", "settings", "http")]
+    made += ["gallery/README.md"]
+    assert sorted(pages(settings["nav"])) == sorted([*map(name_of, [*DOCUMENTS, testbed]), *made])
