@@ -26,6 +26,8 @@ PROJECT = Path(__file__).resolve().parents[3]
 TEXT = (PROJECT / "docs" / "service.md").read_text(encoding="utf-8")
 SHELL = re.findall(r"^```sh\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 REQUESTS = [block for block in SHELL if block.startswith("curl") and "8420/readyz" not in block]
+TUTORIAL = (PROJECT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+[(QUESTION, DECISION)] = re.findall(r"(?s)```sh\n(curl [^`]*)```\n\n```text\n(.*?)\n```", TUTORIAL)
 # A log that the demonstration does not have, so that it is stored as a new run.
 LOG = PROJECT / "tests/summario/fixtures/multiphase.darshan"
 PROGRAMS = PROJECT / "tests/summario/fixtures/programs"
@@ -96,25 +98,18 @@ def served(
         yield service, token
 
 
-@pytest.mark.serving
-@pytest.mark.tools
-@pytest.mark.parametrize("block", REQUESTS, ids=lambda block: str(REQUESTS.index(block)))
-def test_requests_can_be_pasted(served: tuple[Served, str], block: str, tmp_path: Path) -> None:
+def pasted(block: str, served: tuple[Served, str], folder: Path) -> str:
+    """The output of a request of the documents to the service."""
     service, token = served
     script = block.replace("http://127.0.0.1:8420", service.url)
     script = script.replace("/run/ioncast/decisions.sock", str(service.decisions))
-    shutil.copy(LOG, tmp_path / "app.darshan")
-    for name in re.findall(r"=@(\S*id4711\S*)", block):
-        # The logs of the processes of one job.
-        number = name.removesuffix(".darshan").rsplit("-", 1)[1]
-        shutil.copy(PROGRAMS / f"fork-workers-{number}.darshan", tmp_path / name)
     end = time.monotonic() + PATIENCE_S
     said = ""
     # The keeper prepares the answer for a run that was sent before within some seconds.
     while not said and time.monotonic() < end:
         done = subprocess.run(
             ["sh", "-euc", script.replace("curl ", "curl -sSf ", 1)],
-            cwd=tmp_path,
+            cwd=folder,
             env={**os.environ, "TOKEN": token},
             capture_output=True,
             text=True,
@@ -122,4 +117,23 @@ def test_requests_can_be_pasted(served: tuple[Served, str], block: str, tmp_path
         )
         assert (done.returncode, done.stderr) == (0, "")
         said = done.stdout
-    assert said
+    return said
+
+
+# Before the requests of docs/service.md, which add runs.
+@pytest.mark.serving
+@pytest.mark.tools
+def test_the_tutorial_shows_the_decision(served: tuple[Served, str], tmp_path: Path) -> None:
+    assert pasted(QUESTION, served, tmp_path) == DECISION
+
+
+@pytest.mark.serving
+@pytest.mark.tools
+@pytest.mark.parametrize("block", REQUESTS, ids=lambda block: str(REQUESTS.index(block)))
+def test_requests_can_be_pasted(served: tuple[Served, str], block: str, tmp_path: Path) -> None:
+    shutil.copy(LOG, tmp_path / "app.darshan")
+    for name in re.findall(r"=@(\S*id4711\S*)", block):
+        # The logs of the processes of one job.
+        number = name.removesuffix(".darshan").rsplit("-", 1)[1]
+        shutil.copy(PROGRAMS / f"fork-workers-{number}.darshan", tmp_path / name)
+    assert pasted(block, served, tmp_path)
