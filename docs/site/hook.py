@@ -28,6 +28,7 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#]+)(?:#[^)\s]*)?
 
 FENCE = re.compile(r"(?ms)^(```.*?^```$)")
 FENCE_IN_LIST = re.compile(r"(?ms)^( {2,3})```.*?^\1```$")
+CODE_IN_LIST = re.compile(r"(?<=\n\n)(?: {6}.*\n)+")
 SHORT_INDENT = re.compile(r"(?m)^ {2,3}(?=\S)")
 
 
@@ -64,15 +65,15 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         return link[2] if (here.parent / link[3]).is_dir() else link[0]
 
     parts = FENCE.split(LINK.sub(without_folder, markdown))
-    parts[::2] = [
-        SHORT_INDENT.sub("    ", FENCE_IN_LIST.sub(_with_more_indent, part)) for part in parts[::2]
-    ]
+    parts[::2] = map(_with_wide_lists, parts[::2])
     return "".join(parts)
 
 
-def _with_more_indent(fence: re.Match[str]) -> str:
-    """A fence with four blanks instead of two or three before its lines."""
-    return textwrap.indent(fence[0], " " * (4 - len(fence[1])))
+def _with_wide_lists(markdown: str) -> str:
+    """Markdown with four blanks instead of two or three before the content of lists."""
+    wide = CODE_IN_LIST.sub(lambda code: textwrap.indent(code[0], "  "), markdown)
+    wide = FENCE_IN_LIST.sub(lambda code: textwrap.indent(code[0], " " * (4 - len(code[1]))), wide)
+    return SHORT_INDENT.sub("    ", wide)
 
 
 def _linked_files(document: Path) -> set[Path]:
