@@ -58,7 +58,7 @@ REPORTS = (
     Report(
         "timeline.html",
         "Which ranks read and wrote when?",
-        "Every request of a traced run. Drag to zoom in.",
+        "Every request of a traced run. The keys + and - zoom.",
         f"timeline {LOGS}/multiphase-ionodes4-dxt.darshan --html",
     ),
     Report(

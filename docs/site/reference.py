@@ -17,7 +17,7 @@ from ioncast.service.web.http.openapi import document
 from scheduler_plugin.settings import SiteSettings
 
 # Columns that fit beside the menus.
-HELP_WIDTH = 92
+HELP_WIDTH = 100
 HTTP_HEAD = """\
 # HTTP interface
 
