@@ -61,9 +61,9 @@ tables: $(VENV)/bin/python
 	$(BIN)/python docs/make_checks.py
 	$(BIN)/python docs/make_promises.py
 
-# The site of all documents, with reference and gallery, in build/site. A broken link fails.
+# The site of all documents, with reference and gallery, in build/site. A broken link fails, but not with --quiet.
 docs: $(VENV)/installed-for-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html; to search, run $(BIN)/python -m http.server --directory build/site"
 
 $(VENV)/bin/python:
