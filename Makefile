@@ -15,7 +15,7 @@ TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python $(PYTEST) --dist loadfile --no-load
 # Tests without services wait for nothing.
 QUICKLY := -n $(CORES) -m "not service and not slow"
 
-.PHONY: demo test all-tests services quick coverage nightly matrix lint tables docs clean
+.PHONY: demo test all-tests services quick coverage nightly matrix lint tables docs packages release clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m experiments.demo
@@ -65,6 +65,15 @@ tables: $(VENV)/bin/python
 docs: $(VENV)/installed-for-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html; to search, run $(BIN)/python -m http.server --directory build/site"
+
+# Sdist, wheel, Debian package, SBOM and hashes of the last commit, in dist/.
+packages:
+	packaging/build
+
+# `make packages`, if the version, CHANGELOG.md and the tag agree. It publishes nothing.
+release:
+	packaging/check-release
+	packaging/build
 
 $(VENV)/bin/python:
 	.ci/make-venv $(VENV)
