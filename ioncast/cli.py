@@ -132,7 +132,7 @@ COMMANDS = {
     ),
     "slurm": (
         "scheduler_plugin.commands:slurm",
-        "Send Darshan logs to the service, divide I/O nodes among jobs, and check all parts.",
+        "Set up and check all parts, send Darshan logs, and divide I/O nodes among jobs.",
     ),
     "platform": (
         "experiments.platform.commands:platform",

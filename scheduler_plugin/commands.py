@@ -9,12 +9,14 @@ from scheduler_plugin.arbiter.command import arbitrate
 from scheduler_plugin.check.command import check
 from scheduler_plugin.collector.command import watch
 from scheduler_plugin.collector.import_history_command import import_history
+from scheduler_plugin.setup.command import setup
 
 
 @click.group(
     cls=CommandGroup,
     epilog="""\b
 Examples:
+  ioncast slurm setup --system mysite --pool 8
   ioncast slurm watch --config /etc/ioncast/watch.toml
   ioncast slurm import-history --config /etc/ioncast/watch.toml --since 2026-08-01
   ioncast slurm arbitrate --config /etc/ioncast/arbiter.toml
@@ -22,9 +24,10 @@ Examples:
 """,
 )
 def slurm() -> None:
-    """Send Darshan logs to the service, divide I/O nodes among jobs, and check all parts."""
+    """Set up and check all parts, send Darshan logs, and divide I/O nodes among jobs."""
 
 
+slurm.add_command(setup)
 slurm.add_command(watch)
 slurm.add_command(import_history)
 slurm.add_command(arbitrate)

@@ -26,12 +26,13 @@ from scheduler_plugin.settings import SiteSettings
 _SUBJECT = "rights"
 # root runs or reads these, or starts programs as they say (docs/slurm.md, docs/service.md).
 _UNITS = ("ioncast.service", "ioncast-watch.service", "ioncast-arbiter.service")
+_UNIT_FOLDERS = ("/etc/systemd/system", "/usr/lib/systemd/system")
 _OF_ROOT = (
     "/etc/ioncast/renew-slurm-token",
     "/etc/ioncast/service.toml",
     "/etc/cron.d/ioncast-watch",
     "/etc/cron.d/ioncast-arbiter",
-    *(f"/etc/systemd/system/{unit}" for unit in _UNITS),
+    *(f"{folder}/{unit}" for folder in _UNIT_FOLDERS for unit in _UNITS),
     *(f"/etc/systemd/system/{unit}.d/override.conf" for unit in _UNITS),
     "/etc/systemd/system/slurmrestd.service.d/ioncast.conf",
 )

@@ -1,0 +1,1 @@
+"""`ioncast slurm setup`: the users, files and tokens that the parts beside Slurm need."""
