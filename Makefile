@@ -39,11 +39,12 @@ coverage: $(VENV)/installed-for-tests
 	IONCAST_TEST_EXAMPLES=0.05 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
 # `make test` with every example of the tests that make up their input. Each day random submissions are others;
-# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it, the quick tests with
-# every Python, and the site of the documents.
+# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it, the Debian package in a
+# chroot, the quick tests with every Python, and the site of the documents.
 nightly:
 	IONCAST_TEST_EXAMPLES=1 IONCAST_TEST_SEED=$${IONCAST_TEST_SEED:-$$(date +%Y%m%d)} $(MAKE) test
 	.ci/newer-slurm -n $(WORKERS) --dist loadfile
+	.ci/try-deb
 	.ci/matrix all
 	$(MAKE) docs
 
@@ -66,7 +67,7 @@ docs: $(VENV)/installed-for-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html; to search, run $(BIN)/python -m http.server --directory build/site"
 
-# Sdist, wheel, Debian package, SBOM and hashes of the last commit, in dist/.
+# Sdist, wheel, .deb or .rpm, SBOM and hashes of the last commit, in dist/.
 packages:
 	packaging/build
 
