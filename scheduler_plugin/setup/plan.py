@@ -10,6 +10,7 @@ from pathlib import Path
 from ioncast_base.errors import InputError
 from scheduler_plugin.check import hooks, plugin
 from scheduler_plugin.check.controller import Controller
+from scheduler_plugin.settings import LicenceSettings
 from scheduler_plugin.slurm.licences import licence_count
 
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
@@ -19,7 +20,7 @@ _UNITS = "/etc/systemd/system"
 # The packages put units here (packaging/lay-out).
 PACKAGED_UNITS = "/usr/lib/systemd/system"
 _WATCH = "ioncast-watch"
-_LICENCE = "ionode"
+_RENEW, _JWT = f"{_SETTINGS}/renew-slurm-token", f"{_SETTINGS}/watch/slurm.jwt"
 _JWT_KEY = "jwt.key"
 # From this version of Slurm on slurmrestd offers all its interfaces by itself.
 _ALL_INTERFACES = (23, 2)
@@ -145,13 +146,12 @@ def _sysusers(answers: Answers, slurm_group: str) -> str:
 
 
 def _files_of_watch(answers: Answers, *, has_packaged_units: bool) -> Iterator[WantedFile]:
-    token, jwt = f"{_SETTINGS}/watch/ioncast.token", f"{_SETTINGS}/watch/slurm.jwt"
-    renew = f"{_SETTINGS}/renew-slurm-token"
+    token = f"{_SETTINGS}/watch/ioncast.token"
     settings = _changed(_shipped("watch.toml"), 'system = "mysite"', f'system = "{answers.system}"')
     settings = _changed(settings, f'address = "{SLURMRESTD}"', f'address = "{answers.slurmrestd}"')
     settings = _changed(settings, 'folder = "/var/log/darshan"', f'folder = "{answers.darshan}"')
-    cron = f"17 * * * * root {renew} {_WATCH} {jwt}\n"
-    yield WantedFile(renew, _shipped("renew-slurm-token").encode(), mode=0o755)
+    cron = f"17 * * * * root {_RENEW} {_WATCH} {_JWT}\n"
+    yield WantedFile(_RENEW, _shipped("renew-slurm-token").encode(), mode=0o755)
     yield WantedFile(f"{_SETTINGS}/watch.toml", settings.encode())
     yield WantedFile(f"/etc/cron.d/{_WATCH}", cron.encode())
     yield WantedFile(
@@ -172,7 +172,7 @@ def _files_of_slurmrestd(slurm: Controller) -> Iterator[WantedFile]:
         wanted = re.sub(r",openapi/dbv\S+", "", command)
     content = _changed(text, command, wanted)
     yield WantedFile(f"{_UNITS}/slurmrestd.service.d/ioncast.conf", content.encode())
-    if "jwt_key=" not in slurm.of("AuthAltParameters"):
+    if _has_no_key(slurm):
         yield WantedFile(str(slurm.folder / _JWT_KEY), owner=slurm.user, mode=0o600, is_secret=True)
 
 
@@ -210,30 +210,34 @@ def _files_of_hooks() -> Iterator[WantedFile]:
 def _by_hand(answers: Answers, slurm: Controller, slurm_group: str) -> Iterator[str]:
     """The changes of Slurm's own files, and the commands that start the parts."""
     file = slurm.folder / "slurm.conf"
-    keys = ["AuthAltTypes=auth/jwt", f"AuthAltParameters=jwt_key={slurm.folder / _JWT_KEY}"]
-    if _is_ours(answers) and "jwt_key=" not in slurm.of("AuthAltParameters"):
-        for line in keys:
-            yield _line_by_hand(slurm, file, line)
-        if slurm.has_slurmdbd:
-            yield f"printf '%s\\n' {' '.join(keys)} >> {slurm.folder}/slurmdbd.conf"
+    keys, lines = [], []
+    if _is_ours(answers) and _has_no_key(slurm):
+        keys = ["AuthAltTypes=auth/jwt", f"AuthAltParameters=jwt_key={slurm.folder / _JWT_KEY}"]
     if "lua" not in slurm.of("JobSubmitPlugins").split(","):
-        yield _line_by_hand(slurm, file, "JobSubmitPlugins=lua")
-    if not licence_count(slurm.of("Licenses"), _LICENCE):
-        yield _line_by_hand(slurm, file, f"Licenses={_LICENCE}:{answers.pool}")
+        lines.append("JobSubmitPlugins=lua")
+    if not licence_count(slurm.of("Licenses"), LicenceSettings().name):
+        lines.append(f"Licenses={LicenceSettings().name}:{answers.pool}")
+    missing = []
+    for line in (*keys, *lines):
+        setting, _, value = line.partition("=")
+        if old := slurm.of(setting):
+            yield f"# in {file}, extend the line {setting}={old} to {setting}={old},{value}"
+        else:
+            missing.append(line)
+    if missing:
+        yield f"printf '%s\\n' {' '.join(missing)} >> {file}"
+    if keys and slurm.has_slurmdbd:
+        yield f"printf '%s\\n' {' '.join(keys)} >> {slurm.folder}/slurmdbd.conf"
     if slurm_group not in {"slurm", "root"}:
         line = f'decisions_group = "{slurm_group}"'
         yield f"sed -i 's/^decisions_group = .*/{line}/' {_SETTINGS}/service.toml"
-    restarted = ["slurmdbd"] * slurm.has_slurmdbd + ["slurmctld"]
-    if _is_ours(answers):
-        restarted.append("slurmrestd")
-        yield "systemctl enable slurmrestd"
-    yield f"systemctl restart ioncast {' '.join(restarted)}"
-    yield f"systemctl enable --now ioncast {_WATCH}"
+    own = ["slurmrestd", "ioncast"] if _is_ours(answers) else ["ioncast"]
+    of_slurm = ["slurmdbd", "slurmctld"] if slurm.has_slurmdbd else ["slurmctld"]
+    yield f"systemctl restart {' '.join([*of_slurm, *own])}"
+    yield f"{_RENEW} {_WATCH} {_JWT}"
+    yield f"systemctl enable --now {' '.join([*own, _WATCH])}"
     yield "ioncast slurm check"
 
 
-def _line_by_hand(slurm: Controller, file: Path, line: str) -> str:
-    setting, _, value = line.partition("=")
-    if old := slurm.of(setting):
-        return f"# in {file}, extend the line {setting}={old} to {setting}={old},{value}"
-    return f"echo '{line}' >> {file}"
+def _has_no_key(slurm: Controller) -> bool:
+    return "jwt_key=" not in slurm.of("AuthAltParameters")

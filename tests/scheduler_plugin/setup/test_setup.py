@@ -111,8 +111,17 @@ def test_lines_that_slurm_conf_has_are_extended_and_not_written_twice() -> None:
     lines = "\n".join(plan.by_hand)
     assert "to JobSubmitPlugins=cray,lua" in lines
     assert "to Licenses=matlab:10,ionode:12" in lines
-    assert "echo 'Licenses" not in lines
+    assert "' JobSubmit" not in lines
+    assert "' Licenses" not in lines
     assert "/etc/slurm/slurmdbd.conf" in lines
+
+
+def test_few_commands_remain() -> None:
+    # With installing, two calls of setup and importing measurements these are ten.
+    assert len(planned(**WITH_SLURMDBD).by_hand) == 6
+    [lines, *_] = planned().by_hand
+    assert lines.startswith("printf '%s\\n' AuthAltTypes=auth/jwt AuthAlt")
+    assert lines.endswith(" JobSubmitPlugins=lua Licenses=ionode:12 >> /etc/slurm/slurm.conf")
 
 
 def test_another_group_of_slurmuser_reaches_the_settings_of_the_service() -> None:
