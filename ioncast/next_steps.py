@@ -68,6 +68,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "system undo": "`ioncast system show SYSTEM` shows what counts",
     "why": None,
     "allocate": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
+    "slurm setup": None,
     "slurm watch": None,
     "slurm arbitrate": None,
     "slurm check": None,

@@ -135,11 +135,11 @@ def _slurm_checks(site: Site) -> Iterator[SiteCheck]:
         yield SiteCheck("", iter, [fail("slurmctld", slurm.what, _NO_SLURM)])
         return
     yield SiteCheck("slurmctld", plugin.use_rows, slurm)
-    yield SiteCheck("settings", plugin.settings_rows, slurm, lua, remedy=plugin.STEP_3)
+    yield SiteCheck("settings", plugin.settings_rows, slurm, lua, remedy=plugin.STEP_1)
     known = lua if isinstance(lua, Plugin) else None
     yield SiteCheck("loaded settings", plugin.loaded_rows, slurm, known)
     for name in plugin.FILES[:2]:
-        yield SiteCheck(name, plugin.file_rows, slurm.folder, name, remedy=plugin.STEP_3)
+        yield SiteCheck(name, plugin.file_rows, slurm.folder, name, remedy=plugin.STEP_1)
     if known is None:
         return
     licences = {part: settings.licence.name for part, settings in site.parts.items()}
@@ -161,7 +161,7 @@ def _part_checks(site: Site) -> Iterator[SiteCheck]:
             yield from _checks_of_part(site, part, settings)
     if "watch" not in site.files:
         text = "it is not set up: no job fills the history"
-        yield SiteCheck("", iter, [warn("watch", text, "docs/slurm.md, step 2")])
+        yield SiteCheck("", iter, [warn("watch", text, "docs/slurm.md, step 1")])
     if "arbiter" not in site.files and isinstance(site.lua, Plugin) and site.lua.is_arbitrated:
         text = "it is not set up, and a mode in ioncast_settings.lua is arbitrate"
         advice = "set it up (docs/slurm.md, Arbitration), or change the mode"

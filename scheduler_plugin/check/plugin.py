@@ -27,7 +27,7 @@ from scheduler_plugin.slurm.licences import licence_count
 
 FILES = ("job_submit.lua", "ioncast.lua", "ioncast_settings.lua")
 SHIPPED = Path(__file__).resolve().parents[1] / "lua"
-STEP_3 = "install the plugin (docs/slurm.md, step 3)"
+STEP_1 = "install the plugin (docs/slurm.md, step 1)"
 _SOCKET = " lua_socket="
 _INTERPRETERS = ("lua", "lua5.4", "lua5.3", "lua5.2", "lua5.1")
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
@@ -192,7 +192,7 @@ def loaded_rows(slurm: Controller, plugin: Plugin | None) -> Iterator[Row]:
         yield fail(
             "lua-socket",
             "slurmctld does not have it, so no decision is asked for",
-            f"install lua-socket (docs/slurm.md, step 3), then {reload}",
+            f"install lua-socket (docs/slurm.md, step 1), then {reload}",
         )
 
 
@@ -212,7 +212,7 @@ def file_rows(folder: Path, name: str) -> Iterator[Row]:
     if text == installed_text(SHIPPED / name):
         yield ok(name, "that of this version")
     elif name == "ioncast.lua":
-        yield warn(name, "it is of another version, or was changed", STEP_3)
+        yield warn(name, "it is of another version, or was changed", STEP_1)
     elif "ioncast.lua" in text:
         yield ok(name, "the site's own, which loads ioncast.lua")
     else:
