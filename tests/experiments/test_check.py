@@ -70,7 +70,7 @@ def test_the_shipped_tables_recompute_and_are_good_enough() -> None:
     found = json.loads(result.stdout)
     assert [one["comparison"]["differences"] for one in found] == [[]] * len(found)
     rows = [row for one in found for row in one["choices"] if row["application"] != "all"]
-    assert len(rows) == 11
+    assert len(rows) == 12
     assert fmean(float(row["error_of_means"]) for row in rows) <= 0.08
     assert fmean(float(row["regret_of_decision"]) for row in rows) <= 0.05
 
