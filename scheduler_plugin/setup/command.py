@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ioncast_base.command_options import WholeNumber
 from ioncast_base.errors import InputError
 from ioncast_base.visible_text import visible
 from scheduler_plugin.check.controller import ask_controller
@@ -36,9 +37,7 @@ Examples:
 """,
 )
 @click.option("--system", required=True, metavar="NAME", help="The system's name in ioncast.")
-@click.option(
-    "--pool", required=True, type=click.IntRange(1, 65_536), help="The number of I/O nodes."
-)
+@click.option("--pool", required=True, type=WholeNumber(1, 65_536), help="The number of I/O nodes.")
 @click.option(
     "--darshan",
     metavar="DIR",

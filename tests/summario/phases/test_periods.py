@@ -77,10 +77,10 @@ def test_bursts_of_a_program_repeat(log: str, times: int, pause_seconds: float) 
 
 @pytest.mark.parametrize("name", ["periodic-a", "periodic-b"])
 def test_the_periodic_study_repeats(name: str) -> None:
-    # Its README: four phases 1.5 s apart.
+    # Its README: eight phases ten seconds apart.
     [period] = find_periods(phases_of(DATA / "periodic/logs" / f"{name}-ionodes0.darshan"))
-    assert period.phases == (0, 1, 2, 3)
-    assert period.pause_seconds == pytest.approx(1.5, abs=0.11)
+    assert period.phases == tuple(range(8))
+    assert period.pause_seconds == pytest.approx(10.0, abs=0.11)
 
 
 def test_runs_of_known_truth_repeat_as_their_commands_say(shared_data: Path) -> None:
