@@ -23,7 +23,7 @@ NAME = "change"
 BEFORE, AFTER = "benchmarks-before.csv", "benchmarks-after.csv"
 WITH_EARLIER, FROM_NOTHING, AS_THEY_ARE = "with earlier", "from nothing", "old as they are"
 # Numbers of new runs, and of random choices of these runs.
-NEW_RUNS, SEEDS = (5, 10, 25, 50), 6
+NEW_RUNS, SEEDS = (5, 10, 25), 4
 # Defaults of sites, which decide where a prediction is not sure enough.
 _DEFAULTS = (0, 8)
 # Half the width of an interval of 95 %, in standard deviations.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import random
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from experiments.datasets import BenchmarkRun, csv_of
 from experiments.platform.description import read_description
 from experiments.provenance import Machine, Provenance
 from experiments.published import publish
+from experiments.shipped import DATA
 from experiments.studies import change_tables as tables_module
 from experiments.studies.benchmarking import pattern_name
 from experiments.studies.change import ChangeOptions, changed, conduct, patterns
@@ -119,3 +121,17 @@ def test_the_tables_tell_the_planted_change_and_its_predictions(
 def test_an_existing_folder_is_rejected_before_a_platform_is_up(planted: Path) -> None:
     with pytest.raises(InputError, match="exists"):
         conduct(planted, ChangeOptions(2, 1, None), "ioncast experiment change")
+
+
+def test_the_document_has_the_figures_of_the_shipped_table() -> None:
+    text = (DATA / "README.md").read_text(encoding="utf-8")
+    with (DATA / "change" / "tables" / "predictions.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["way"] != "noise floor"]
+    ways = {"with earlier": "with earlier curves", "from nothing": "from the new runs alone"}
+    for row in rows:
+        if row["way"] in ways:
+            error, regret = (
+                f"{100 * float(row[name]):.1f} % ± {100 * float(row[f'{name}_half_interval']):.1f}"
+                for name in ("error", "regret_default_0")
+            )
+            assert f"| {row['new_runs']} | {ways[row['way']]} | {error} | {regret} | " in text
