@@ -233,8 +233,6 @@ class IorConfig:
 
         None without such hints: MPI-IO then buffers, or not, as it does by default.
         """
-        if not (self.conditions and self.collective):
-            return None
         return aggregators_of(self.conditions, self.operation, self.nodes)
 
     @property

@@ -21,6 +21,8 @@ _SWITCH = {"write": f"{PREFIX}romio_cb_write", "read": f"{PREFIX}romio_cb_read"}
 _AGGREGATORS, _PLACES = f"{PREFIX}cb_nodes", f"{PREFIX}cb_config_list"
 # Hints without effect on calls that are not collective.
 _COLLECTIVE = re.compile(rf"{PREFIX}(?:cb_|romio_cb_)")
+# A usable number of aggregators.
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 # So many processes of each node may be among the aggregators.
 _OF_EACH_NODE = re.compile(r"\*:\d+")
 
@@ -57,7 +59,7 @@ def canonical_hints(
     return list(found.values())
 
 
-def buffering(operation: str, aggregators: int) -> tuple[str, ...]:
+def buffering_hints(operation: str, aggregators: int) -> tuple[str, ...]:
     """Write the hints with which so many processes move the data of collective calls."""
     return f"{_AGGREGATORS}={aggregators}", f"{_SWITCH[operation]}=enable"
 
@@ -70,8 +72,7 @@ def aggregators_of(hints: Iterable[str], operation: str, nodes: int | None) -> i
     found = dict(_parts(hints))
     if found.get(_SWITCH.get(operation, "")) != "enable" or _PLACES in found:
         return None
-    told = found.get(_AGGREGATORS, "")
-    return int(told) if told.isdecimal() and int(told) else None if told else nodes
+    return _number(found[_AGGREGATORS]) if _AGGREGATORS in found else nodes
 
 
 def without_buffering(conditions: Iterable[str]) -> tuple[str, ...]:
@@ -82,8 +83,8 @@ def without_buffering(conditions: Iterable[str]) -> tuple[str, ...]:
 
 def with_places(hints: Sequence[str], nodes: int | None) -> list[str]:
     """Add the hint that lets a node have several aggregators, if `cb_nodes` asks for it."""
-    told = dict(_parts(hints)).get(_AGGREGATORS, "")
-    of_each = -(-int(told) // (nodes or 1)) if told.isdecimal() else 1
+    aggregators = _number(dict(_parts(hints)).get(_AGGREGATORS, "")) or 1
+    of_each = -(-aggregators // (nodes or 1))
     return [*hints, f"{_PLACES}=*:{of_each}"] if of_each > 1 else [*hints]
 
 
@@ -101,6 +102,10 @@ def hints_in(words: Sequence[str]) -> list[str]:
 def _listed(word: str) -> list[str]:
     """Split ``--export=ALL,A=B``; a word that is a hint itself may have commas in its value."""
     return [word] if is_hint(word) else word.partition("=")[2].split(",")
+
+
+def _number(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _parts(hints: Iterable[str]) -> Iterator[tuple[str, str]]:

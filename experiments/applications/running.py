@@ -25,7 +25,7 @@ from experiments.applications.installed import has_mpi4py
 from experiments.applications.launching import Launch, Platform
 from experiments.applications.spec import Access, Application, Step, hacc_io_particles
 from ioncast_base.errors import InputError, IoncastError
-from ior_configs.hints import PREFIX, buffering, with_places
+from ior_configs.hints import PREFIX, buffering_hints, with_places
 
 LogSource = Literal["darshan", "counters"]
 """The origin of a log: Darshan's runtime, or the bundled ranks' own counters."""
@@ -337,7 +337,7 @@ def _hints(step: Step, nodes: int) -> dict[str, str]:
     """Write the hints of MPI-IO with which a step has its aggregators, evenly on all nodes."""
     if not step.aggregators:
         return {}
-    hints = with_places(buffering(step.operation, step.aggregators), nodes)
+    hints = with_places(buffering_hints(step.operation, step.aggregators), nodes)
     return dict(hint.removeprefix(PREFIX).split("=", 1) for hint in hints)
 
 

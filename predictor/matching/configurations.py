@@ -12,7 +12,7 @@ from typing import Literal
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import counted, in_digits
 from ior_configs import IorConfig
-from ior_configs.hints import buffering
+from ior_configs.hints import buffering_hints
 from predictor.matching.file_times import FileTime
 from predictor.matching.uneven import Limits, placed_nodes
 from summario.naming import phases_named
@@ -210,7 +210,7 @@ def _hints(phase: Phase) -> tuple[str, ...]:
     """Write the hints with which a run has the aggregators of a phase that buffered its calls."""
     if phase.aggregators is None or not 0 < phase.aggregators < phase.processes:
         return ()
-    return buffering(phase.operation, phase.aggregators)
+    return buffering_hints(phase.operation, phase.aggregators)
 
 
 def _collective_buffering(phase: Phase) -> str | None:

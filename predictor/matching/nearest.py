@@ -99,9 +99,14 @@ class Properties(NamedTuple):
 def properties(config: IorConfig) -> Properties:
     """Read the properties of a configuration that either reads or writes."""
     fsync = config.fsync if config.write else "none"
-    if (aggregators := config.aggregators) is None:
-        return Properties(fsync, config.order, config.conditions, None)
-    return Properties(fsync, config.order, without_buffering(config.conditions), aggregators)
+    return _properties(fsync, config.order, config.conditions, config.aggregators)
+
+
+def _properties(
+    fsync: str | None, order: str, conditions: tuple[str, ...], aggregators: int | None
+) -> Properties:
+    kept = conditions if aggregators is None else without_buffering(conditions)
+    return Properties(fsync, order, kept, aggregators)
 
 
 def differences(wanted: Properties, measured: Properties) -> tuple[Difference, ...]:
@@ -383,10 +388,8 @@ def _of_row(row: Measured) -> Traits:
         row.segments,
     )
     fsync = row.fsync if row.operation == "write" else "none"
-    hinted = row.conditions and row.collective
-    aggregators = aggregators_of(row.conditions, row.operation, row.nodes) if hinted else None
-    conditions = row.conditions if aggregators is None else without_buffering(row.conditions)
-    own = Properties(fsync, order, conditions, aggregators)
+    aggregators = aggregators_of(row.conditions, row.operation, row.nodes)
+    own = _properties(fsync, order, row.conditions, aggregators)
     return Traits(row, found, own, in_block, row.stonewalled, row.coverage, row.id)
 
 

@@ -368,6 +368,14 @@ def test_hints_without_effect_are_no_condition(hint: str, options: str) -> None:
     assert hinted == IorConfig.from_command_line(f"ior {options}")
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "x", "²", "9" * 5000])
+def test_an_unusable_number_of_aggregators_tells_none(number: str) -> None:
+    hints = f"IOR_HINT__MPI__cb_nodes={number} IOR_HINT__MPI__romio_cb_write=enable"
+    hinted = IorConfig.from_command_line(f"mpiexec -n 16 env {hints} ior -a MPIIO -c -w")
+    assert hinted.aggregators is None
+    assert IorConfig.from_command_line(hinted.command_line(launcher=True)) == hinted
+
+
 def test_a_damaged_hint_is_an_error() -> None:
     with pytest.raises(InputError, match="is not a hint of MPI-IO"):
         IorConfig.from_command_line("env IOR_HINT__MPI__cb_nodes= ior -a MPIIO -c -w")
