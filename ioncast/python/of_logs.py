@@ -183,8 +183,7 @@ def check(
     >>> found.loc[found["importance"] == "major", ["code", "cause"]].to_dict("records")
     [{'code': 'M01', 'cause': 'no MPI-IO'}]
     """
-    given = settings_file or os.environ.get(SETTINGS_VARIABLE)
-    thresholds = thresholds_of(None if given is None else fspath(given))
+    thresholds = site_thresholds(settings_file)
     checks = without_checks(ignore, all_checks(), "ignore")
     options: dict[str, Any] = {"all_files": all_files, "nodes": nodes}
     run_checks = partial(check_run, thresholds=thresholds, checks=checks, **options)
@@ -199,6 +198,12 @@ def check(
         (*site_checks().warnings, *warned(runs, lambda record: record["warnings"])),
         partial(_checks_figure, logs, join, runs.named, thresholds, options),
     )
+
+
+def site_thresholds(settings_file: Path | None) -> Thresholds:
+    """Read the thresholds of a file, or of that in IONCAST_CHECKS."""
+    given = settings_file or os.environ.get(SETTINGS_VARIABLE)
+    return thresholds_of(None if given is None else fspath(given))
 
 
 def _at_stake(records: Sequence[dict[str, Any]]) -> str:

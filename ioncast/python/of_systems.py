@@ -22,7 +22,6 @@ from benchdb.store.database import (
 )
 from benchdb.store.systems import check_system_name, require_system
 from ioncast.advice_of_run import ADVICE_MODULES, advise_run
-from ioncast.checks_command import SETTINGS_VARIABLE, thresholds_of
 from ioncast.python.given_logs import (
     Logs,
     Path,
@@ -30,7 +29,7 @@ from ioncast.python.given_logs import (
     extraction_of,
     run_of_logs,
 )
-from ioncast.python.of_logs import phases_figure
+from ioncast.python.of_logs import phases_figure, site_thresholds
 from ioncast.python.results import Result, below_each_other, interface
 from ioncast.python.rows import (
     AdvisedRow,
@@ -288,13 +287,12 @@ def advise(
         As for `predict`, and when the settings cannot be read.
     """
     run = run_of_logs(logs, join, "that the checks look at", ADVICE_MODULES)
-    given = settings_file or os.environ.get(SETTINGS_VARIABLE)
     advised = advise_run(
         _frontend(db),
         _request(system, nodes, io_nodes, ran_with, engine),
         run,
         extraction=settings,
-        thresholds=thresholds_of(None if given is None else fspath(given)),
+        thresholds=site_thresholds(settings_file),
         buffer_bytes=buffer_bytes,
     )
     today = advised.today
