@@ -49,8 +49,13 @@ class Answers:
     slurmrestd: str = SLURMRESTD
 
     def __post_init__(self) -> None:
-        # Both texts go into files of TOML and Lua, between quotes.
-        for option, text in (("--system", self.system), ("--darshan", self.darshan)):
+        # These texts go into files of TOML and Lua, between quotes.
+        texts = {
+            "--system": self.system,
+            "--darshan": self.darshan,
+            "--slurmrestd": self.slurmrestd,
+        }
+        for option, text in texts.items():
             if not _TEXT.fullmatch(text):
                 what = f"{text!r} contains a quote, a backslash or a control character"
                 raise InputError(what, where=option)

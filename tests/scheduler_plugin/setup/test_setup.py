@@ -134,6 +134,8 @@ def test_another_group_of_slurmuser_reaches_the_settings_of_the_service() -> Non
 def test_text_that_would_change_the_settings_is_rejected(text: str) -> None:
     with pytest.raises(InputError, match="quote, a backslash or a control character"):
         Answers(text, 8, "/var/log/darshan")
+    with pytest.raises(InputError, match="quote, a backslash or a control character"):
+        Answers("mn4", 8, "/var/log/darshan", text)
 
 
 def test_the_check_of_rights_accepts_all_files() -> None:
