@@ -91,6 +91,7 @@ SERVICES = {
     "postgresql": Service(
         "a PostgreSQL server", lambda: "" if postgresql_programs() else "PostgreSQL missing"
     ),
+    "prometheus": Service("Prometheus", lambda: _programs("prometheus")),
     "root": Service("root", _root),
     "serving": Service("`ioncast serve` in processes of its own", lambda: ""),
     "slurm": Service(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -10,11 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -22,11 +26,21 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.running.demo_data import fill
+from ioncast.service.store.paused_systems import pause_decisions, resume_decisions
 from ioncast.service.store.tokens import add_token
 from scheduler_plugin.arbiter.held_metrics import held_metrics
 from scheduler_plugin.check import asking_sources
+from scheduler_plugin.metrics_file import MetricsFile
 from scheduler_plugin.slurm import Job
 from tests.support.command import run_ioncast
+from tests.support.prometheus import (
+    DEPLOY,
+    QUERIES,
+    RULES,
+    Prometheus,
+    documented_job,
+    running_prometheus,
+)
 from tests.support.serving import PATIENCE_S, Served, running, wait_for
 from tests.support.slurm import (
     ARBITER_USER,
@@ -43,7 +57,6 @@ pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
 PROJECT = Path(__file__).resolve().parents[3]
 LUA, HOOKS = PROJECT / "scheduler_plugin" / "lua", PROJECT / "scheduler_plugin" / "hooks"
-DEPLOY = PROJECT / "ioncast" / "service" / "running" / "deploy"
 LINES = """
 JobSubmitPlugins=lua
 AccountingStorageEnforce=limits,qos
@@ -455,3 +468,78 @@ def test_without_slurm_the_rest_is_still_checked(site: Site, tmp_path: Path) -> 
     assert done.returncode == 1
     assert "FAIL  slurmctld:" in done.stdout
     assert "Darshan's folders" in done.stdout
+
+
+class SilentHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def served_files(folder: Path) -> Iterator[str]:
+    """Give out a folder's files as node_exporter gives out those of its textfile collector."""
+    giving = partial(SilentHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), giving) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def scrape_jobs(site: Site, files: str) -> list[dict[str, Any]]:
+    """The service as docs/service.md says, and the numbers of watch and arbiter."""
+    address = f"127.0.0.1:{site.served.port}"
+    token = {"credentials_file": str(site.folder / "arbiter.token")}
+    of_service = {"static_configs": [{"targets": [address]}], "authorization": token}
+    parts = [
+        {
+            "job_name": part,
+            "metrics_path": f"/{folder}/metrics.prom",
+            "static_configs": [{"targets": [files]}],
+        }
+        for part, folder in (("watch", "watch-run"), ("arbiter", "run"), ("held", "held-run"))
+    ]
+    return [{**documented_job(), **of_service}, *parts]
+
+
+def without_series(prometheus: Prometheus) -> set[str]:
+    """The queries of dashboard and alerts whose numbers Prometheus does not have."""
+    # With `bool` a comparison gives 0 or 1 instead of nothing, if its numbers exist.
+    asked = {query: query for query in QUERIES}
+    asked |= {rule["expr"]: re.sub("==|[<>]", r"\g<0> bool", rule["expr"]) for rule in RULES}
+    return {query for query, existing in asked.items() if not prometheus.series(existing)}
+
+
+@pytest.mark.prometheus
+def test_a_real_prometheus_answers_all_queries_and_fires_alerts(site: Site, tmp_path: Path) -> None:
+    (site.folder / "held-run").mkdir()
+    held = MetricsFile(str(site.folder / "held-run" / "metrics.prom"), logging.getLogger())
+    held.write(held_metrics([HELD], {}))
+    held.close()
+    with opened_database(str(site.folder / "demo.sqlite")) as database:
+        with transaction(database, write=True) as connection:
+            pause_decisions(connection, "testbed", "an administrator")
+            soon = datetime.now(timezone.utc) + timedelta(days=6)
+            add_token(connection, "for a week", "reader", soon)
+        with (
+            served_files(site.folder) as files,
+            running_prometheus(tmp_path, scrape_jobs(site, files)) as prometheus,
+        ):
+            for ask in (site.served.ask, site.served.decide):
+                assert ask("/v1/decisions?system=testbed&user=ada&executable=app").status == 200
+            # A service that was ready at the first question has answered nothing with a 5xx.
+            failures = {rule["expr"] for rule in RULES if rule["alert"] == "IoncastFails"}
+            with suppress(AssertionError):
+                wait_for(lambda: without_series(prometheus) <= failures, "series", 30)
+            assert without_series(prometheus) <= failures
+            groups = prometheus.ask("rules")["groups"]
+            rules = [rule for group in groups for rule in group["rules"]]
+            assert [rule["name"] for rule in rules] == [rule["alert"] for rule in RULES]
+            assert {(rule["health"], rule.get("lastError")) for rule in rules} == {("ok", None)}
+            fires = {"IoncastTokenExpires", "IoncastPaused", "IoncastJobHeldLong"}
+            wait_for(lambda: fires <= prometheus.firing(), "alerts")
+            wait_for(lambda: "IoncastDown" not in prometheus.firing(), "a service that answers")
+            with site.served.stopped(site.served.processes()):
+                wait_for(lambda: "IoncastDown" in prometheus.firing(), "alert")
+            wait_for(lambda: "IoncastDown" not in prometheus.firing(), "a service that answers")
+        with transaction(database, write=True) as connection:
+            resume_decisions(connection, "testbed")

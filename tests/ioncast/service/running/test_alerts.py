@@ -1,8 +1,7 @@
-"""Alerts and dashboard are well formed; the names in them are checked beside a real Slurm."""
+"""Alerts and dashboard are well formed; test_check_slurm.py asks their queries at a Prometheus."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -12,12 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-DEPLOY = Path(__file__).resolve().parents[4] / "ioncast/service/running/deploy"
-ALERTS = DEPLOY / "alerts.yml"
-PANELS = json.loads((DEPLOY / "grafana.json").read_text())["panels"]
-QUERIES = [target["expr"] for panel in PANELS for target in panel.get("targets", ())]
-GROUPS = yaml.safe_load(ALERTS.read_text())["groups"]
-RULES = [rule for group in GROUPS for rule in group["rules"]]
+from tests.support.prometheus import ALERTS, PANELS, QUERIES, RULES
+
 PAIRS = {"(": ")", "{": "}", "[": "]"}
 
 
