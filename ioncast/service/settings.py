@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 from pydantic import AfterValidator, Field, Strict, TypeAdapter, ValidationError
 
-from ioncast.insights.checks.settings import read_thresholds
-from ioncast.insights.checks.values import Thresholds
 from ioncast.warehouse.queries import Query, queries
 from ioncast_base.errors import InputError, require_package
 from ioncast_base.quantities import Count, PredictedIoNodes
@@ -25,6 +23,9 @@ from ioncast_base.toml_files import (
     refusing,
 )
 from predictor.curve.decision import MIN_CONFIDENCE, TOLERANCE
+
+if TYPE_CHECKING:
+    from ioncast.insights.checks.values import Thresholds
 
 
 def _bind(text: str) -> str:
@@ -210,6 +211,10 @@ class Settings(TomlTable):
 
     def thresholds(self) -> Thresholds:
         """Read the file `checks`."""
+        # The checks load NumPy, with which each process for decisions would start later.
+        from ioncast.insights.checks.settings import read_thresholds  # noqa: PLC0415
+        from ioncast.insights.checks.values import Thresholds  # noqa: PLC0415
+
         return Thresholds() if self.checks is None else read_thresholds(self.checks)
 
     def named_queries(self) -> list[Query]:

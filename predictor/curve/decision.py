@@ -7,9 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ioncast_base.errors import InputError
 from predictor.curve.reasons import (
     Chosen,
@@ -21,7 +18,11 @@ from predictor.curve.reasons import (
 )
 
 if TYPE_CHECKING:
-    # The process that answers schedulers uses `abstain`, and must not load models and the database.
+    # The process that answers schedulers uses `abstain`. Models, the database and NumPy would double
+    # the time of its start.
+    import numpy as np
+    from numpy.typing import NDArray
+
     from predictor.curve.composing import Point
 
 # The share of the best bandwidth that may be given up for fewer I/O nodes; a site may set another.
@@ -255,6 +256,8 @@ def _most_telling(
     For each point the draws are grouped by the bandwidth that a run gets there, and each group
     decides anew. The point is taken after which decisions are most often near the best.
     """
+    import numpy as np  # noqa: PLC0415
+
     draws = expected[:, columns]
     numbers = [curve[i].io_nodes for i in columns]
     of_best = draws / draws.max(axis=1, keepdims=True)

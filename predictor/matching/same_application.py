@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ioncast_base.files import program_of
 from ioncast_base.kinds import Kind
-from summario.phases.values import Part, Phase
+
+if TYPE_CHECKING:
+    # The process that answers schedulers recognises applications, and starts faster without NumPy.
+    from summario.phases.values import Part, Phase
 
 # The weight of a run is this share of the weight of the next newer one.
 _FADING = 0.8
@@ -201,4 +204,4 @@ def _scaled(phase: Phase, before: int, after: int) -> Phase:
 def _grown(part: Part, requests: int) -> Part:
     # Integers, because a float is not exact beyond 2**53 bytes.
     moved = (2 * part.bytes * requests + part.requests) // (2 * part.requests)
-    return Part(requests, max(moved, 1))
+    return replace(part, requests=requests, bytes=max(moved, 1))
