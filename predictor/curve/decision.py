@@ -18,8 +18,8 @@ from predictor.curve.reasons import (
 )
 
 if TYPE_CHECKING:
-    # The process that answers schedulers uses `abstain`. Models, the database and NumPy would double
-    # the time of its start.
+    # The process that answers schedulers uses `abstain`. Models, the database and NumPy would
+    # double the time of its start.
     import numpy as np
     from numpy.typing import NDArray
 
