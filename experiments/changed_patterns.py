@@ -137,16 +137,23 @@ def _ratio_of_bytes(today: Curve, changed: Curve) -> float:
     return max(moved) / min(moved)
 
 
-def left_out(system: str, curves: Sequence[Curve]) -> Iterator[Judged]:
+def left_out(
+    system: str, curves: Sequence[Curve], judged_pairs: Sequence[Pair]
+) -> Iterator[Judged]:
     """Hide one pattern of each pair, the other one, and both."""
-    for pair in pairs(curves):
+    # Many pairs share a pattern, and each fit takes a second.
+    knowledge: dict[frozenset[int], SystemModel] = {}
+    for pair in judged_pairs:
         for hidden, curves_hidden in (
             (TODAY, [pair.today]),
             (CHANGED, [pair.changed]),
             (BOTH, [pair.today, pair.changed]),
         ):
-            rest = tuple(curve for curve in curves if curve not in curves_hidden)
-            yield judge(system, hidden, pair, SystemModel(rest, fit_model(rest)))
+            ids = frozenset(curve.id for curve in curves_hidden)
+            if ids not in knowledge:
+                rest = tuple(curve for curve in curves if curve.id not in ids)
+                knowledge[ids] = SystemModel(rest, fit_model(rest))
+            yield judge(system, hidden, pair, knowledge[ids])
 
 
 def halves(system: str, curves: Sequence[Curve]) -> Iterator[Judged]:
