@@ -24,6 +24,9 @@ _RENEW, _JWT = f"{_SETTINGS}/renew-slurm-token", f"{_SETTINGS}/watch/slurm.jwt"
 _JWT_KEY = "jwt.key"
 # From this version of Slurm on slurmrestd offers all its interfaces by itself.
 _ALL_INTERFACES = (23, 2)
+# From this version of Slurm on slurmrestd ends at its start if it offers slurmdbd and slurm.conf
+# has none.
+_NEEDS_SLURMDBD = (24, 5)
 _TEXT = re.compile(r'[^"\\\x00-\x1f\x7f]{1,200}')
 
 
@@ -171,7 +174,10 @@ def _files_of_slurmrestd(slurm: Controller) -> Iterator[WantedFile]:
     text = _shipped("slurmrestd.conf")
     [command] = re.findall(r"^ExecStart=.+$", text, re.MULTILINE)
     wanted = command
-    if _version(slurm) >= _ALL_INTERFACES:
+    version = _version(slurm)
+    if version >= _NEEDS_SLURMDBD and not slurm.has_slurmdbd:
+        wanted = re.sub(r" -s \S+", " -s slurmctld", command)
+    elif version >= _ALL_INTERFACES:
         wanted = re.sub(r" -s \S+", "", command)
     elif not slurm.has_slurmdbd:
         wanted = re.sub(r",openapi/dbv\S+", "", command)

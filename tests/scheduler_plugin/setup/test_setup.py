@@ -82,6 +82,9 @@ def test_the_plugin_reads_its_token_beside_slurm_conf() -> None:
         ({}, "-s openapi/v0.0.38 "),
         (WITH_SLURMDBD, "-s openapi/v0.0.38,openapi/dbv0.0.38 "),
         ({**WITH_SLURMDBD, "slurm_version": "24.11.3"}, ""),
+        ({"slurm_version": "23.02.1"}, ""),
+        # Its slurmrestd ends at once when it loads the interface of a slurmdbd that is not there.
+        ({"slurm_version": "24.11.5"}, "-s slurmctld "),
     ],
 )
 def test_slurmrestd_loads_the_interfaces_of_its_version(
