@@ -165,12 +165,12 @@ class Slurm:
 
     def limits(self, licence: str, total: int) -> Limits:
         """Slurm's limits on a licence, of which it has `total`."""
-        found = self._ask("GET", "slurmdb", "qos")
+        found = self._ask_slurmdbd("qos")
         key = "qos" if "qos" in found else "QOS"
         qos = dict(_listed(found, key, lambda each: (each["name"], qos_limit(each, licence))))
         found = self._ask("GET", "slurm", "partitions")
         partitions = dict(_listed(found, "partitions", self._version.partition))
-        found = self._ask("GET", "slurmdb", "associations")
+        found = self._ask_slurmdbd("associations")
         self._check_cluster(found)
         own = self._of_this_cluster(found, "associations")
         rows = _listed(own, "associations", lambda each: association(each, licence))
@@ -196,7 +196,7 @@ class Slurm:
         """
         # Versions before 0.0.40 read a number without "uts" as a date.
         span = {"start_time": f"uts{since_s}", "end_time": f"uts{until_s}"}
-        document = self._ask("GET", "slurmdb", "jobs", params=span)
+        document = self._ask_slurmdbd("jobs", params=span)
         own = self._of_this_cluster(document, "jobs")
         return self._readable(own, self._version.accounted_job)
 
@@ -306,6 +306,15 @@ class Slurm:
                 where=self._address.text,
                 remedy="change licences only while a job waits",
             )
+
+    def _ask_slurmdbd(self, path: str, **content: Any) -> Mapping[str, Any]:
+        try:
+            return self._ask("GET", "slurmdb", path, **content)
+        except SlurmUnreachableError:
+            # With a bad token, 24.11 says that slurmdbd cannot be reached. slurmctld tells the
+            # reason.
+            self.licences()
+            raise
 
     def _ask(
         self,

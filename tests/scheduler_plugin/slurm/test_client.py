@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,22 @@ def test_errors_of_slurm_are_told_apart(
         slurm.jobs()
     assert type(caught.value) is kind
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("what", ["jobs", "qos", "associations"])
+def test_a_bad_token_is_not_a_slurmdbd_that_is_away(
+    slurm: Slurm, slurmrestd: Slurmrestd, what: str
+) -> None:
+    # The answers of slurmrestd 24.11.5 to the token `not.a.token`, and to a slurmdbd that is away.
+    slurmrestd.instead[what] = (500, _errors(7000), 0.0)
+    asked = (
+        partial(slurm.limits, "ionode", 8) if what != "jobs" else partial(slurm.ended_jobs, 0, 1)
+    )
+    with pytest.raises(SlurmUnreachableError, match="slurmdbd"):
+        asked()
+    slurmrestd.instead["licenses"] = (511, _errors(1007), 0.0)
+    with pytest.raises(SlurmRefusedError, match="the token is not accepted"):
+        asked()
 
 
 @pytest.mark.parametrize("number", [-1, 1000])
