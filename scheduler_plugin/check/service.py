@@ -93,9 +93,16 @@ def service_rows(
     with _client(settings.address, "") as anybody:
         state, release = anybody.readiness(), anybody.release()
         is_open = _is_open(anybody)
-    with _client(settings.address, token_in(settings.token_file)) as ours:
-        known = {system["name"]: system for system in ours.systems()}
-        slow = {name: ours.slow_io_nodes(name).ratios for name in sorted(set(systems.values()))}
+    try:
+        with _client(settings.address, token_in(settings.token_file)) as ours:
+            known = {system["name"]: system for system in ours.systems()}
+            slow = {name: ours.slow_io_nodes(name).ratios for name in sorted(set(systems.values()))}
+    except ServiceRefusedError as error:
+        if error.status not in _REJECTED:
+            raise
+        found = f"it rejects the token in {settings.token_file}"
+        yield fail("service", found, "replace this token (docs/slurm.md, Replacing tokens)")
+        return
     keeper, database = str(state.get("keeper")), str(state.get("database"))
     text = f"keeper {keeper}, database {database}"
     if keeper == database == "ok":
@@ -185,12 +192,22 @@ def _untried(system: Mapping[str, Any]) -> str:
 def role_rows(part: str, address: str, token_file: str, token: str = "") -> Iterator[Row]:
     """Judge a token of ioncast by the service's answer (`GET /v1/token`), if it has an address."""
     subject, needed = f"{part}: token of ioncast", ROLES[part]
-    make = f"make one with `ioncast token add NAME --role {needed}`"
+    # A token in the database of the user who runs the command is unknown to the service.
+    make = (
+        f"make one in the service's database with `ioncast token add NAME --role {needed}`"
+        " (docs/slurm.md, Replacing tokens)"
+    )
     token = read_token(token_file) if token_file else token
     if not address:
         return
-    with _client(address, token) as service:
-        rights = service.token_rights()
+    try:
+        with _client(address, token) as service:
+            rights = service.token_rights()
+    except ServiceRefusedError as error:
+        if error.status not in _REJECTED:
+            raise
+        yield fail(subject, "the service does not know it, or it was revoked or has expired", make)
+        return
     role, expires_s = rights.get("role"), rights.get("expires_s")
     left_s = expires_s - time.time() if isinstance(expires_s, int | float) else _WEEK_S
     if role in _STRONGER[needed]:

@@ -696,6 +696,21 @@ def test_roles_of_tokens(
     assert status_of(service.role_rows, part, "unix:/s", "", "ion_a") == "FAIL"
 
 
+def test_a_token_that_the_service_rejects_is_to_be_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rejected = ServiceRefusedError(401, "the token is unknown or was revoked", where="s")
+    answer_with(monkeypatch, token_rights=rejected)
+    [row] = rows_about(service.role_rows, "arbiter", "unix:/s", "", "ion_a")
+    assert row.status == "FAIL"
+    assert "ioncast token add NAME --role reader" in row.remedy
+    [row] = service_rows(monkeypatch, {"arbiter": "mn4"}, [], systems=rejected)
+    assert (row.subject, row.status) == ("service", "FAIL")
+    assert f"rejects the token in {os.devnull}" in row.found
+    # Its own log tells nothing about the token of a client.
+    assert "Replacing tokens" in row.remedy
+
+
 def test_a_token_without_an_address_of_the_service_is_only_read(tmp_path: Path) -> None:
     assert rows_about(service.role_rows, "plugin", "", "", "ion_a") == []
     assert status_of(service.role_rows, "plugin", "", f"{tmp_path}/none", "") == "FAIL"
