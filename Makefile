@@ -39,12 +39,13 @@ coverage: $(VENV)/installed-for-tests
 	IONCAST_TEST_EXAMPLES=0.05 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
 # `make test` with every example of the tests that make up their input. Each day random submissions are others;
-# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it, the Debian package in a
-# chroot, the quick tests with every Python, and the site of the documents.
+# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it, the Debian package in
+# chroots, the quick tests with every Python, and the site of the documents.
 nightly:
 	IONCAST_TEST_EXAMPLES=1 IONCAST_TEST_SEED=$${IONCAST_TEST_SEED:-$$(date +%Y%m%d)} $(MAKE) test
 	.ci/newer-slurm -n $(WORKERS) --dist loadfile
 	.ci/try-deb
+	.ci/try-deb --suite trixie
 	.ci/matrix all
 	$(MAKE) docs
 
