@@ -224,7 +224,8 @@ def _file_checks(site: Site) -> Iterator[SiteCheck]:
             limits, rows = settings.watch.limits or "", watch_and_arbiter.limits_rows
             if isinstance(lua, Plugin) and (limits or lua.of("limits")):
                 yield SiteCheck("file of limits", rows, lua, limits, remedy=look(part))
-            inputs, advice = (settings.darshan, date.today()), "set [darshan] in watch.toml"
+            inputs = (settings.darshan, date.today())
+            advice = "make the folder, or correct `folder` in [darshan] of watch.toml"
             yield SiteCheck(
                 "Darshan's folders", watch_and_arbiter.darshan_rows, *inputs, remedy=advice
             )

@@ -176,6 +176,11 @@ def test_any_error_of_a_source_is_a_missing_source() -> None:
     assert third == 4
 
 
+def test_a_missing_file_is_named_in_plain_words(tmp_path: Path) -> None:
+    [lost] = gathered((tmp_path / "metrics.prom").read_text)
+    assert lost.what == f"{tmp_path}/metrics.prom: No such file or directory"
+
+
 def test_an_input_that_is_missing_is_the_row_of_the_check() -> None:
     lost = MissingSource("lost")
     assert rows_about(iter, lost) == [fail("subject", "lost", AGAIN)]
