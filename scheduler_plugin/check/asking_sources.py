@@ -149,8 +149,8 @@ def _value(answer: Future[Any]) -> Any:
             error.__cause__ or error,
             where + error.what,
         )
-    elif isinstance(error, OSError) and isinstance(error.filename, str):
-        reason = f"{visible(error.filename)}: {error.strerror}"
+    elif isinstance(error, OSError) and error.filename is not None and error.strerror:
+        reason = f"{visible(os.fsdecode(error.filename))}: {error.strerror}"
     is_forbidden = isinstance(cause, PermissionError) and os.geteuid() != 0
     return MissingSource(
         " ".join(reason.split())[:_LONGEST_REASON], remedy, needs_root=is_forbidden

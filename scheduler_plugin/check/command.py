@@ -183,7 +183,7 @@ def _checks_of_part(site: Site, part: Part, settings: SiteSettings) -> Iterator[
     yield SiteCheck(f"{part}: slurmrestd", watch_and_arbiter.slurmrestd_rows, answer)
     metrics = settings.watch.metrics if part == "watch" else settings.arbitrate.metrics
     if metrics is not None:
-        advice = f"systemctl restart ioncast-{part}; its log says why it writes no metrics"
+        advice = LOOK.format(part)
         versions = watch_and_arbiter.version_rows
         yield SiteCheck(f"{part}: version", versions, part, metrics, remedy=advice)
     if part == "watch" and isinstance(site.lua, Plugin):

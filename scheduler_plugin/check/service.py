@@ -142,9 +142,9 @@ def _system_rows(measured: list[str], systems: Mapping[str, str]) -> Iterator[Ro
     elif absent:
         yield fail(
             "system",
-            f"the service has no measurements of {absent[0]}, but of these:"
+            f"the service has no measurements of {absent[0]}; systems with measurements:"
             f" {', '.join(measured) or 'none'}",
-            "correct the name, or import measurements (`ioncast bench import`)",
+            "correct the name, or import measurements (docs/slurm.md, step 2)",
         )
     else:
         yield from (ok("system", f"the service has measurements of {name}") for name in names)

@@ -34,7 +34,11 @@ from scheduler_plugin.token_files import read_token
 Part = Literal["watch", "arbiter"]
 # The rows about slurmrestd, and Slurm's limits if slurmdbd tells them.
 Answer = tuple[list[Row], Limits | None]
-LOOK = "look at `systemctl status ioncast-{}` and at its log"
+MAKE_FOLDER = (
+    "make it (docs/slurm.md, Darshan's folders), or set `folder` in [darshan] of watch.toml; then"
+    " systemctl restart ioncast-watch"
+)
+LOOK = "look at `systemctl status ioncast-{}` and at its log; after its start wait for a minute"
 # As in ioncast.lua: limits that are too old.
 LIMITS_S = 86_400
 # The watch writes once a minute.
@@ -234,6 +238,9 @@ def darshan_rows(settings: DarshanSettings, today: date) -> Iterator[Row]:
     """Look at Darshan's folders."""
     subject, make = "Darshan's folders", "run darshan-mk-log-dirs.pl, which makes them"
     folder = Path(settings.folder)
+    if not folder.exists():
+        yield fail(subject, f"{folder} is missing, so the watch does not start", MAKE_FOLDER)
+        return
     _look_into(folder)
     day = folder / today.strftime(settings.layout)
     try:

@@ -295,5 +295,6 @@ def _unreadable(folder: Path, error: OSError) -> InputError:
     return InputError(
         f"the folder of the logs cannot be read: {error.strerror}",
         where=str(folder),
-        remedy="correct the folder's permissions, or `folder` in the settings' table [darshan]",
+        remedy="make the folder or correct its permissions (docs/slurm.md, Darshan's folders), or"
+        " correct `folder` in the settings' table [darshan]",
     )

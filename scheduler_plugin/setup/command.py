@@ -76,6 +76,10 @@ def setup(system: str, pool: int, darshan: str, slurmrestd: str, yes: bool) -> N
             click.echo(f"differs, and stays: {file.path}")
             for line in differences(file):
                 click.echo(f"    {visible(line)}")
+    if not Path(answers.darshan).is_dir():
+        click.echo(f"missing: {visible(answers.darshan)}, the folder of Darshan's logs")
+        click.echo("    The watch starts when it is there: docs/slurm.md, Darshan's folders;")
+        click.echo("    for another folder give --darshan, or change watch.toml.")
     click.echo("\nThen run:" if yes else "\nThen, after the same command with --yes, run:")
     for line in plan.by_hand:
         click.echo(f"  {line}")

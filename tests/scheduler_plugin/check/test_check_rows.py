@@ -945,6 +945,15 @@ def test_darshans_folder_of_today(tmp_path: Path, mode: int | None, status: str)
 def test_a_missing_folder_of_darshan_fails(tmp_path: Path) -> None:
     settings = DarshanSettings(folder=str(tmp_path / "none"))
     assert status_of(watch_and_arbiter.darshan_rows, settings, date(2026, 1, 31)) == "FAIL"
+    [row] = rows_about(watch_and_arbiter.darshan_rows, settings, date(2026, 1, 31))
+    assert row.found.startswith(f"{tmp_path}/none is missing")
+    assert "docs/slurm.md, Darshan's folders" in row.remedy
+
+
+def test_a_missing_file_is_told_without_the_name_of_an_exception(tmp_path: Path) -> None:
+    path = str(tmp_path / "metrics.prom")
+    [row] = rows_about(watch_and_arbiter.version_rows, "watch", path)
+    assert (row.status, row.found) == ("FAIL", f"{path}: No such file or directory")
 
 
 # The command ------------------------------------------------------------------------------------
