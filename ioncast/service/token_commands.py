@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 import click
 
 from benchdb.command_database import reading_database
-from benchdb.store.database import opened_database, transaction
+from benchdb.store.database import opened_database, shown, transaction
 from benchdb.store.writes import tell_syslog
 from ioncast.service.store.credentials import ROLES
 from ioncast.service.store.tokens import add_token, revoke_token, tokens
@@ -55,8 +55,8 @@ def add(name: str, role: str, expires: str | None, location: str | None) -> None
     tell_syslog("token", f"added {name}")
     click.echo(made)
     click.echo(
-        "ioncast: save this token now, because only its hash is stored; "
-        "send it in the header `Authorization: Bearer TOKEN`",
+        f"ioncast: save this token now, because only its hash is stored, in {shown(engine.url)};"
+        " only services with this database accept it, in the header `Authorization: Bearer TOKEN`",
         err=True,
     )
 

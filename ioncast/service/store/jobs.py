@@ -88,14 +88,15 @@ def entries_of_job(
 ) -> list[JobEntry]:
     """List the runs of a job id and the decisions for it, newest first.
 
-    Ids of jobs come again, on one system and on several. `job_id` may also be `MARK` and the id of
-    a decision, as Slurm shows it. An unknown job is an UnknownNameError.
+    Ids of jobs come again, on one system and on several. `job_id` may also be the id of a decision,
+    as the plugin logs it, or `MARK` and this id, as Slurm shows it. An unknown job is an
+    UnknownNameError.
     """
     job_entries: list[JobEntry] = []
     if is_text(job_id) and is_text(system):
         for name in system_names(connection) if system is None else [system]:
             job_entries += _entries_on(connection, name, job_id, limit)
-        if not job_entries and job_id.startswith(MARK):
+        if not job_entries:
             job_entries += _entries_of_decision(connection, job_id, system, limit)
     if not job_entries:
         name = repr(job_id[:_LONGEST_SHOWN])
@@ -108,7 +109,8 @@ def _remedy(job_id: str) -> str:
         return "a decision is stored some seconds after its job was submitted"
     return (
         "a job is known by its id when its outcome was reported, some minutes after its end. Before"
-        f" that give its mark: `scontrol show job` shows AdminComment={MARK}ID"
+        f" that give its decision: `scontrol show job` shows AdminComment={MARK}ID, in shadow mode"
+        " slurmctld's log has decision=ID"
     )
 
 

@@ -90,6 +90,14 @@ def test_a_job_is_found_by_the_mark_of_its_decision(database: Engine, end: str) 
         found(database, mark, system="there")
 
 
+def test_a_job_is_found_by_the_decision_in_slurmctlds_log(database: Engine) -> None:
+    # In shadow mode jobs have no mark, and the plugin's line has only `decision=ID`.
+    put_decisions(database, replace(DECISION, job_id=None))
+    [entry] = found(database, ID)
+    assert entry.decision is not None
+    assert entry.decision.id == ID
+
+
 @pytest.mark.parametrize(
     "job_id",
     [

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from click.testing import CliRunner, Result
@@ -171,6 +172,8 @@ def test_the_command_prints_the_token_alone(ioncast: Ioncast, location: str) -> 
     assert result.exit_code == 0
     assert SHAPE.fullmatch(result.stdout.removesuffix("\n"))
     assert "Authorization: Bearer" in result.stderr
+    # A token in another database than the service's is of no use to anybody.
+    assert Path(urlsplit(location).path).name in result.stderr
     engine = open_database(location)
     assert valid(engine) == [(digest(result.stdout.strip()), "slurm", "scheduler", None)]
     engine.dispose()
