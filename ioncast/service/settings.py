@@ -98,11 +98,14 @@ class Settings(TomlTable):
         description="Group whose members may use the sockets of decisions_bind. If there is no such"
         " group, or the service's user is not a member, all local users may.",
     )
-    workers: Annotated[Count, Field(le=256)] = Field(
-        2, description="Number of processes that answer requests."
+    workers: Annotated[Count, Field(le=16)] = Field(
+        2,
+        description="Number of processes for decisions; each holds all prepared answers in memory.",
     )
     threads: Annotated[Count, Field(le=256)] = Field(
-        8, description="Number of requests that each process answers at the same time."
+        8,
+        description="Number of requests that the web process, and each process for decisions,"
+        " answers at the same time.",
     )
     reading: Literal["open", "closed"] = Field(
         "open", description="Whether reading needs a token; writing always needs one."
@@ -153,7 +156,7 @@ class Settings(TomlTable):
         2048, description="MiB of memory that reading an upload, or predicting from it, may take."
     )
     uploads_at_once: Annotated[Count, Field(le=256)] = Field(
-        2, description="Number of uploads that each worker reads at the same time."
+        2, description="Number of uploads that are read at the same time."
     )
     keeping: Literal["on", "off"] = Field(
         "on", description="Whether users can keep results of uploads."
@@ -166,7 +169,7 @@ class Settings(TomlTable):
     )
     requests_per_minute: Count = Field(
         600,
-        description="Number of requests that a client may send to each worker in a minute, without"
+        description="Number of requests that a client may send in a minute, without"
         " questions for decisions; a tenth of it with wrong tokens.",
     )
     keep_decisions_days: Days = Field(
@@ -239,7 +242,7 @@ def read_settings(
     flags : mapping of str to value, optional
         Fields by name; None means that the flag was not given.
     environment : mapping of str to str, optional
-        Variables such as ``IONCAST_WORKERS``, `os.environ` by default. Several values are
+        Variables such as ``IONCAST_THREADS``, `os.environ` by default. Several values are
         separated by commas. The database is ``IONCAST_DB``.
 
     Raises

@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Served:
-    """A running service: its addresses, its folder, and the process of gunicorn's master."""
+    """A running service: its addresses, its folder, and the process that keeps the others."""
 
     port: int
     socket: Path
@@ -120,20 +120,20 @@ class Served:
                 if time.monotonic() - began < _HEAD_S:
                     raise
 
-    def workers(self) -> list[int]:
-        """List the processes that answer requests."""
-        return [pid for pid in children_of(self.process.pid) if " serve " in command_of(pid)]
+    def web(self) -> int:
+        """Wait until the process runs that answers all but decisions, and return its id."""
+        [found] = wait_for(lambda: len(self._workers()) == 1 and self._workers(), "web process")
+        return int(found)
 
     @contextmanager
     def alone(self, one: int) -> Iterator[None]:
-        """Stop all workers, or all processes for decisions, but one of them for a while."""
-        alike = self.workers() if one in self.workers() else self._deciders()
-        with self.stopped(each for each in alike if each != one):
+        """Stop all processes for decisions but one of them for a while."""
+        with self.stopped(each for each in self._deciders() if each != one):
             yield
 
     @contextmanager
     def stopped(self, pids: Iterable[int]) -> Iterator[None]:
-        """Stop processes for a while, and the master, which would replace them."""
+        """Stop processes for a while, and the one that would replace them."""
         pids = [self.process.pid, *pids]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
@@ -151,27 +151,34 @@ class Served:
                     lambda: self.decide(question).json["source"] == "history", "prepared answers"
                 )
 
-    def all_workers(self, count: int = 2) -> list[int]:
-        """Wait until so many workers exist, and list them."""
-        wait_for(lambda: len(self.workers()) == count, "workers")
-        return self.workers()
-
     def keeper(self) -> int:
         """Wait until only one keeper is left, and return its id."""
         [keeper] = wait_for(lambda: len(self._keepers()) == 1 and self._keepers(), "one keeper")
         return int(keeper)
 
     def processes(self) -> list[int]:
-        """List all processes of the service except the master."""
-        return [*self.workers(), *self._keepers(), *self._deciders()]
+        """List all processes of the service except the one that keeps them running."""
+        return [
+            *self._workers(),
+            *self._kept("ioncast.service.web"),
+            *self._keepers(),
+            *self._deciders(),
+        ]
+
+    def _workers(self) -> list[int]:
+        """List gunicorn's workers."""
+        below = [each for web in self._kept("ioncast.service.web") for each in children_of(web)]
+        return [pid for pid in below if "ioncast.service.web" in command_of(pid)]
 
     def _deciders(self) -> list[int]:
-        below = children_of(self.process.pid)
-        return [pid for pid in below if "ioncast.service.decide.server" in command_of(pid)]
+        return self._kept("ioncast.service.decide.server")
 
     def _keepers(self) -> list[int]:
-        below = [child for worker in self.workers() for child in children_of(worker)]
-        return [pid for pid in below if "ioncast.service.background.process" in command_of(pid)]
+        return self._kept("ioncast.service.background.process")
+
+    def _kept(self, module: str) -> list[int]:
+        below = children_of(self.process.pid)
+        return [pid for pid in below if f"-m {module} " in command_of(pid)]
 
     def wait_until_ready(self) -> None:
         """Wait until the service has prepared answers and a keeper."""

@@ -1,11 +1,9 @@
 """Runs Python code in which this process gets SIGTERM at a chosen moment.
 
-    python signalled.py at-call NUMBER FILE python -c CODE ARGUMENT…
-    python signalled.py at-fork FILE python -c CODE ARGUMENT…
+    python signalled.py NUMBER FILE python -c CODE ARGUMENT…
 
-At a call: the signal comes while a destructor runs, as it may at any moment, before the call of a
-function with this number. The file gets the number of calls from time to time. At a fork: the
-first child of `os.fork` gets it before anything else; its id comes into the file.
+The signal comes while a destructor runs, as it may at any moment, before the call of a function
+with this number. The file gets the number of calls from time to time.
 """
 
 from __future__ import annotations
@@ -46,24 +44,10 @@ def signal_at_call(number: int, notes: Path) -> None:
     sys.setprofile(called)
 
 
-def signal_at_fork(notes: Path) -> None:
-    def forked() -> None:
-        if not notes.exists():
-            notes.write_text(str(os.getpid()))
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    os.register_at_fork(after_in_child=forked)
-
-
 def main() -> None:
     """Run the code."""
-    where, *rest = sys.argv[1:]
-    if where == "at-call":
-        number, notes, _python, _c, code, *arguments = rest
-        signal_at_call(int(number), Path(notes))
-    else:
-        notes, _python, _c, code, *arguments = rest
-        signal_at_fork(Path(notes))
+    number, notes, _python, _c, code, *arguments = sys.argv[1:]
+    signal_at_call(int(number), Path(notes))
     sys.argv = ["-c", *arguments]
     exec(code, {"__name__": "__main__"})  # noqa: S102
 

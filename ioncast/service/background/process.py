@@ -1,27 +1,20 @@
-"""The keeper: one process beside the workers that does all slow work.
+"""The keeper: one process beside those that answer, which does all slow work.
 
-    python -m ioncast.service.background.process PARENT [LOCK]
-
-It reads its settings as JSON from standard input and ends with its parent. LOCK is the descriptor
-of the locked file; without it the keeper locks the file. Each second it moves
+`ioncast serve` starts it and writes the settings to its standard input. Each second it moves
 decisions into the database and prepares answers for changes in the database. While the database
 is locked, missing or read-only, the keeper waits.
 """
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import os
 import signal
 import sqlite3
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import FrameType
-from typing import IO, Protocol
+from typing import Protocol
 
 from benchdb.store.database import existing_database
 from ioncast.service.background.answer_step import AnswerStep
@@ -35,14 +28,12 @@ from ioncast.service.background.summary_step import SummaryStep
 from ioncast.service.background.wanted_sizes import WantedSizes
 from ioncast.service.decide.spool import spool_folder
 from ioncast.service.folders.folder_steps import StateFolderStep, UploadStep
-from ioncast.service.running.background import lock_file, take_lock
 from ioncast.service.running.demo_step import ImportStep
-from ioncast.service.running.service_log import begin_log
+from ioncast.service.running.supervisor import NICENESS, begin
 from ioncast.service.settings import Settings
 from ioncast_base.clock import ClockCheck
 from ioncast_base.errors import DatabaseError, IoncastError
 
-_PR_SET_PDEATHSIG = 1
 _PERIOD_S = 1.0
 # A keeper that prepares without a pause would keep others from writing to SQLite.
 _PAUSE_S = 0.2
@@ -158,22 +149,17 @@ class StepFailures:
             _LOG.info("no longer true: %s", failure)
 
 
-def keep(settings: Settings, lock: IO[bytes] | None) -> None:
-    """Work until a signal asks to end; return at once if another keeper has the lock."""
-    if lock is None:
-        return
-    path = lock_file(settings.state)
-    with lock:
-        keeper = Keeper(settings)
-        _end_on_signals(keeper)
-        # Somebody who deletes the lock file lets another keeper begin.
-        while not keeper.is_stopping and _is_at(lock.fileno(), path):
-            next_s = time.monotonic() + _PERIOD_S
-            keeper.round(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME))
+def keep(settings: Settings) -> None:
+    """Work until a signal asks to end."""
+    keeper = Keeper(settings)
+    _end_on_signals(keeper)
+    while not keeper.is_stopping:
+        next_s = time.monotonic() + _PERIOD_S
+        keeper.round(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME))
+        time.sleep(_PAUSE_S)
+        while not (keeper.is_behind or keeper.is_stopping) and time.monotonic() < next_s:
             time.sleep(_PAUSE_S)
-            while not (keeper.is_behind or keeper.is_stopping) and time.monotonic() < next_s:
-                time.sleep(_PAUSE_S)
-        keeper.close()
+    keeper.close()
 
 
 def _end_on_signals(keeper: Keeper) -> None:
@@ -190,24 +176,9 @@ def _end_on_signals(keeper: Keeper) -> None:
         signal.signal(number, end)
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
-    """Tell whether an open file is still the one at a path."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except OSError:
-        return False
-
-
 def main() -> None:
-    """Run the keeper as long as its parent lives."""
-    # A stopped keeper would receive no SIGTERM, and keep its lock.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(sys.argv[1]):
-        sys.exit(1)
-    begin_log()
-    settings = Settings.model_validate_json(sys.stdin.buffer.read())
-    inherited = sys.argv[2:]
-    keep(settings, os.fdopen(int(inherited[0]), "r+b") if inherited else take_lock(settings.state))
+    """Run the process."""
+    keep(begin(Settings, niceness=NICENESS))
 
 
 if __name__ == "__main__":

@@ -1,28 +1,33 @@
-"""Counts of a process that only answers schedulers, in memory that the workers can read.
+"""Counts of a process that answers schedulers, in a file that the web process can read.
 
-The memory belongs to no file, so no disk can be too small for it, and the next process goes on
-counting where a killed one ended. `ioncast.service.web.metrics` adds the counts to those of the
-workers.
+The file has all its blocks before anybody counts, because the kernel ends a process that touches a
+mapped page for which the disk has no block (SIGBUS). The next process goes on counting where a
+killed one ended. `ioncast.service.web.metrics` adds the counts of all processes.
 """
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate
+from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
 from ioncast.service.decide.answers import SOURCES
-from ioncast.service.decide.replying import ASK, ASK_WITH_SCRIPT
 
+# Endpoints: questions for a program, and those with a job script.
+ASK, ASK_WITH_SCRIPT = "decisions.ask", "decisions.ask_with_script"
+_LOG = logging.getLogger("ioncast.service")
 # Upper limits of a histogram's buckets, in seconds; the last bucket has no limit.
 BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60)
-# Requests at another address or with another method have no endpoint.
-NO_ENDPOINT = "none"
+# The endpoint of requests at another address or with another method.
+NO_ENDPOINT = "decisions.none"
 
 _STATUSES = (200, 204, 308, 400, 401, 403, 404, 405, 413, 415, 422, 429, 500, 503)
 _OTHER_STATUS = 0
@@ -53,19 +58,61 @@ class RequestCount(NamedTuple):
     seconds: float
 
 
+def new_file(folder: Path, place: int) -> int:
+    """Make the file of the process at a place, all zeros; return its descriptor.
+
+    Without room in the folder the counts are in memory, where only their process can read them.
+    """
+    path = folder / f"decisions-{place}.counts"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Another process may have mapped the old file.
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        _LOG.error("decisions are not counted in /metrics: %s", error)
+        return new_memory()
+    try:
+        os.posix_fallocate(descriptor, 0, _BYTES)
+    except OSError as error:
+        _LOG.error("decisions are not counted in /metrics: %s: %s", path, error.strerror)
+        os.close(descriptor)
+        path.unlink()
+        return new_memory()
+    return descriptor
+
+
 def new_memory() -> int:
-    """Make the memory, all zeros; return its descriptor."""
+    """Make memory for counts, all zeros; return its descriptor."""
     descriptor = os.memfd_create("ioncast decisions")
     os.posix_fallocate(descriptor, 0, _BYTES)
     return descriptor
 
 
+def counts_in(folder: Path) -> list[DecisionCounts]:
+    """Open the files of all processes; one of another version is left out."""
+    found = []
+    for path in sorted(folder.glob("decisions-*.counts")):
+        with suppress(OSError), path.open("r+b") as file:
+            if os.fstat(file.fileno()).st_size == _BYTES:
+                found.append(DecisionCounts(file.fileno()))
+    return found
+
+
 class DecisionCounts:
-    """Counts in the memory of a descriptor; one process counts, any process may read."""
+    """Counts in the memory or file of a descriptor; one process counts, any process may read."""
 
     def __init__(self, descriptor: int) -> None:
         self._numbers = memoryview(mmap.mmap(descriptor, _BYTES)).cast("d")
         self._lock = Lock()
+
+    @classmethod
+    def sum_of(cls, several: Sequence[DecisionCounts]) -> DecisionCounts:
+        """Add up the counts of several processes."""
+        total = cls(-1)
+        for place in range(len(total._numbers)):
+            total._numbers[place] = sum(each._numbers[place] for each in several)
+        return total
 
     def answered(self, endpoint: str, status: int, began_s: float) -> None:
         """Count and time a request; `began_s` is a time of `time.perf_counter`."""

@@ -1,4 +1,4 @@
-"""The file of prepared answers: the keeper writes it, and all workers answer from it.
+"""The file of prepared answers: the keeper writes it, and others answer from it.
 
 It is an SQLite file. Its content can be made again from the database, so a file that has
 another version or is damaged is deleted.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import marshal
 import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,8 @@ from typing import Any, Literal, NamedTuple
 
 from ioncast.service.decide.answers import Entry, Pause, PreparedGroup
 
+_LOG = logging.getLogger("ioncast.service")
+_BETWEEN_READINGS_S = 0.5
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
 _VERSION = 9
 _BUSY_S = 10.0
@@ -152,7 +156,7 @@ class Entries:
 
 
 class Reader:
-    """A worker's copy of the file in memory; any thread may read it, one may refresh it.
+    """A process's copy of the file in memory; any thread may read it, one may refresh it.
 
     The file may be missing. Tokens are by hash. The keeper's sign of life is None until the file
     was read once.
@@ -481,6 +485,22 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def keep_reading(reader: Reader) -> None:
+    """Read the file now, and its changes as long as the process lives."""
+    reader.refresh()
+    threading.Thread(target=_read_changes, args=(reader,), daemon=True).start()
+
+
+def _read_changes(reader: Reader) -> None:
+    pause = threading.Event()
+    while not pause.wait(_BETWEEN_READINGS_S):
+        try:
+            reader.refresh()
+        except Exception:
+            # Go on: the process answers from its copy, and the next attempt may succeed.
+            _LOG.exception("prepared answers cannot be read")
 
 
 def _file_of(path: Path) -> tuple[int, int] | None:

@@ -23,6 +23,7 @@ from ioncast.service.decide.answers import (
     default_answer,
     paused_answer,
 )
+from ioncast.service.decide.counts import ASK
 from ioncast.service.decide.questions import Question, QuestionWithScript
 from ioncast.service.decide.resources import Resources
 from ioncast.service.decide.scripts import programs
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 PATH = "/v1/decisions"
-# Of the counts, and of Flask.
-ASK, ASK_WITH_SCRIPT = "decisions.ask", "decisions.ask_with_script"
 
 _LOG = logging.getLogger("ioncast.service")
 _TEXT = "text/plain"

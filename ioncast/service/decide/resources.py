@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 
+from ioncast.service.decide.counts import DecisionCounts
 from ioncast.service.decide.prepared import Reader
 from ioncast.service.decide.spool import SpoolWriter
 from ioncast.service.settings import Settings
-
-
-class Counts(Protocol):
-    """Counts what a process does; its failures reach no answer."""
-
-    def answered(self, endpoint: str, status: int, began_s: float) -> None:
-        """Count and time a request; `began_s` is a time of `time.perf_counter`."""
-
-    def decided(self, source: str) -> None:
-        """Count a decision by its source."""
-
-    def could_not_record(self) -> None:
-        """Count a decision that was answered but could not be stored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +21,7 @@ class Resources:
     settings: Settings
     prepared: Reader
     spool: SpoolWriter
-    counts: Counts
+    counts: DecisionCounts
     limiter: FixedWindowRateLimiter = field(
         default_factory=lambda: FixedWindowRateLimiter(MemoryStorage())
     )

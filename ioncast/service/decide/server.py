@@ -1,35 +1,29 @@
 """A process that only answers schedulers: it starts gunicorn's worker on given sockets.
 
-`ioncast serve` starts it (running/deciders.py) and writes its `ServerConfig` to standard input. Its
-modules load neither SQLAlchemy nor Flask nor prometheus_client, so nothing in it can wait for a
-database.
+`ioncast serve` starts it and writes its `ServerConfig` to standard input. Its modules load neither
+SQLAlchemy nor Flask nor prometheus_client, so nothing in it can wait for a database.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import resource
 import socket
 import sys
-import threading
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
 from pydantic import BaseModel
 
 from ioncast.service.decide.counts import DecisionCounts
-from ioncast.service.decide.prepared import Reader, prepared_file
+from ioncast.service.decide.prepared import Reader, keep_reading, prepared_file
 from ioncast.service.decide.resources import Resources
-from ioncast.service.decide.sharing_worker import SharingWorker
 from ioncast.service.decide.spool import SpoolWriter, spool_folder
+from ioncast.service.decide.worker import OPTIONS, SharingWorker
 from ioncast.service.decide.wsgi import application
-from ioncast.service.running.service_log import begin_log
-from ioncast.service.running.worker import OPTIONS
+from ioncast.service.running.supervisor import begin
 from ioncast.service.settings import Settings
 
-_LOG = logging.getLogger("ioncast.service")
-_BETWEEN_READINGS_S = 0.5
 # A script of 4 MiB arrives within a fraction of a second. Only a client with a token can hold a
 # thread for so long.
 _BODY_S = 10
@@ -48,11 +42,9 @@ _OTHER_FILES = 64
 class ServerConfig(BaseModel):
     """The orders of the process, from the one that starts it.
 
-    It ends with the process `parent`. `counts` is the descriptor of the memory for counts. The
-    site's settings come without a database.
+    `counts` is the descriptor of the file for counts. The site's settings come without a database.
     """
 
-    parent: int
     sockets: list[int]
     counts: int
     settings: Settings
@@ -89,7 +81,7 @@ def options(settings: Settings) -> dict[str, Any]:
 
 
 def serve(orders: ServerConfig) -> None:
-    """Answer until the parent ends or a signal asks to end."""
+    """Answer until a signal asks to end."""
     settings = orders.settings
     of = Resources(
         settings=settings,
@@ -97,32 +89,17 @@ def serve(orders: ServerConfig) -> None:
         spool=SpoolWriter(spool_folder(settings.state)),
         counts=DecisionCounts(orders.counts),
     )
-    of.prepared.refresh()
-    threading.Thread(target=_keep_reading, args=(of.prepared,), daemon=True).start()
+    keep_reading(of.prepared)
     app = _Server(of)
     sockets = [socket.socket(fileno=descriptor) for descriptor in orders.sockets]
     log = app.cfg.logger_class(app.cfg)
-    SharingWorker(0, orders.parent, sockets, app, _BODY_S, app.cfg, log).init_process()
-
-
-def _keep_reading(prepared: Reader) -> None:
-    """Read the keeper's changes of prepared answers and tokens, as long as the process lives."""
-    pause = threading.Event()
-    while not pause.wait(_BETWEEN_READINGS_S):
-        try:
-            prepared.refresh()
-        except Exception:
-            # Go on: the process answers from its copy, and the next attempt may succeed.
-            _LOG.exception("prepared answers cannot be read")
+    SharingWorker(0, os.getppid(), sockets, app, _BODY_S, app.cfg, log).init_process()
 
 
 def main() -> None:
     """Run the process."""
-    begin_log()
     sys.setswitchinterval(_SWITCH_S)
-    orders = ServerConfig.model_validate_json(sys.stdin.buffer.read())
-    if os.getppid() == orders.parent:
-        serve(orders)
+    serve(begin(ServerConfig))
 
 
 if __name__ == "__main__":

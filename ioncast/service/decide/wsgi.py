@@ -10,10 +10,8 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from ioncast.service.decide.counts import NO_ENDPOINT
+from ioncast.service.decide.counts import ASK, ASK_WITH_SCRIPT, NO_ENDPOINT
 from ioncast.service.decide.replying import (
-    ASK,
-    ASK_WITH_SCRIPT,
     PATH,
     answer_at_once,
     ask,

@@ -7,9 +7,12 @@ import grp
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import click
 
 from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
@@ -30,6 +33,41 @@ def runtime_folder(environment: Mapping[str, str]) -> str:
     The text is empty without systemd.
     """
     return environment.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+
+
+def counts_folder(settings: Settings) -> Path:
+    """Return the folder for counts of decisions; under systemd it is in memory, never full."""
+    return Path(runtime_folder(os.environ) or settings.state)
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[list[int]]:
+    """Listen for decisions, as gunicorn does at its own addresses, until the block ends.
+
+    Yields
+    ------
+    list of int
+        The descriptors of the sockets. They outlive a killed process, so clients that connect
+        meanwhile wait for another one.
+    """
+    from gunicorn.config import Config  # noqa: PLC0415
+    from gunicorn.glogging import Logger  # noqa: PLC0415
+    from gunicorn.sock import close_sockets, create_sockets  # noqa: PLC0415
+
+    config = Config()
+    config.set("bind", list(settings.decisions_bind))
+    # Nobody connects before the rights of a socket are set.
+    config.set("umask", 0o777)
+    sockets: list[Any] = create_sockets(config, Logger(config))
+    for bind in settings.decisions_bind:
+        whom = opened(bind, settings.decisions_group)
+        click.echo(f"ioncast: decisions on {bind}{whom}", err=True)
+    try:
+        yield [each.fileno() for each in sockets]
+    finally:
+        # Somebody may have deleted the folder.
+        with suppress(OSError):
+            close_sockets(sockets)
 
 
 def with_decisions_bind(settings: Settings, environment: Mapping[str, str]) -> Settings:

@@ -1,4 +1,4 @@
-"""`ioncast serve`: the service under gunicorn."""
+"""`ioncast serve`: starts the processes of the service, and keeps them running."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,18 +19,21 @@ import click
 from benchdb.store.database import existing_database, opened_database, transaction
 from ioncast.service.folders.known_database import is_known
 from ioncast.service.folders.usable_state import usable_state
-from ioncast.service.running.binding import check_binds, runtime_folder, with_decisions_bind
-from ioncast.service.running.delayed_signals import delayed
+from ioncast.service.running.binding import (
+    check_binds,
+    counts_folder,
+    listening,
+    with_decisions_bind,
+)
 from ioncast.service.running.demo_step import let_import
+from ioncast.service.running.service_log import begin_log
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
 from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError, require_package
 
-# After a service was killed, its workers release the lock within a second.
+# A service that was asked to end may be answering its last requests.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
-_GRACE_S = 10
-# Pages and uploads take the time of processors that decisions do not need.
-_NICENESS = 5
+_DECISIONS, _WEB, _BACKGROUND = PARTS = ("decisions", "web", "background")
 # While a request with hundreds of large logs arrives, each log is an open file.
 _OPEN_FILES = 16_384
 
@@ -40,10 +43,11 @@ _OPEN_FILES = 16_384
     epilog="""\b
 Examples:
   ioncast serve --demo
-  ioncast serve --bind 0.0.0.0:8420 --workers 4
+  ioncast serve --bind 0.0.0.0:8420 --threads 16
   ioncast serve --config /etc/ioncast/service.toml
   ioncast serve --bind unix:/run/ioncast/ioncast.sock --bind 127.0.0.1:8420
   ioncast serve --decisions-bind unix:/run/ioncast/decisions.sock
+  ioncast serve --part web --config /etc/ioncast/service.toml
 """,
 )
 @click.option("--config", metavar="FILE.toml", type=click.Path(), help="The file of settings.")
@@ -60,12 +64,17 @@ Examples:
     help="Where to answer only decisions, whatever happens to the rest of the service."
     "  [default: decisions.sock in systemd's runtime folder, else in the state folder]",
 )
-@click.option("--workers", metavar="N", help="Processes that answer requests.  [default: 2]")
-@click.option("--threads", metavar="N", help="Simultaneous requests in each.  [default: 8]")
+@click.option("--workers", metavar="N", help="Processes that answer decisions.  [default: 2]")
+@click.option("--threads", metavar="N", help="Simultaneous requests.  [default: 8]")
 @click.option(
     "--state",
     metavar="FOLDER",
     help="Folder for prepared answers and decisions not yet in the database; on a local disk.",
+)
+@click.option(
+    "--part",
+    type=click.Choice(PARTS),
+    help="Only the processes of this part, where systemd starts each part by itself.",
 )
 @click.option("--demo", is_flag=True, help="Serve the demonstration's data, from a new database.")
 @database_option
@@ -76,6 +85,7 @@ def serve(
     workers: str | None,
     threads: str | None,
     state: str | None,
+    part: str | None,
     demo: bool,
     location: str | None,
 ) -> None:
@@ -95,57 +105,65 @@ def serve(
         "database": location,
     }
     with ExitStack() as stack:
+        if demo and part:
+            raise click.UsageError("--demo starts all parts; leave --part out")
         if demo:
             folder = stack.enter_context(_demo_folder())
             flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
         settings = read_settings(config, flags)
-        lock = stack.enter_context(_only_one(settings.state))
+        stack.enter_context(_only_one(settings.state, part))
         state = stack.enter_context(usable_state(settings.state))
         settings = with_decisions_bind(settings.model_copy(update={"state": state}), os.environ)
-        check_binds([*settings.bind, *settings.decisions_bind])
-        # A mistake in these files must be one line, before gunicorn starts.
+        begun = {part} if part else set(PARTS)
+        check_binds(
+            [
+                *(settings.bind if _WEB in begun else ()),
+                *(settings.decisions_bind if _DECISIONS in begun else ()),
+            ]
+        )
+        # A mistake in these files must be one line, before anything starts.
         settings.thresholds()
         settings.named_queries()
-        _prepare_database(settings)
+        if _BACKGROUND in begun:
+            _prepare_database(settings)
         if demo:
             let_import(settings)
             click.echo("ioncast: importing the demonstration's benchmarks and runs", err=True)
-        _run(settings, lock)
+        _run(settings, begun)
 
 
 @contextmanager
 def _demo_folder() -> Iterator[str]:
     """Make a folder for all files of the demonstration, and remove it at the end.
 
-    Until gunicorn handles signals, SIGTERM and SIGHUP remove it and end the process at once: an
+    Until the processes are kept running, SIGTERM and SIGHUP remove it and end this one at once: an
     exception would be lost where a library or a destructor catches all.
     """
-    ending, maker = (signal.SIGTERM, signal.SIGHUP), os.getpid()
-
-    def remove() -> None:
-        # Workers come through here, too.
-        if os.getpid() == maker:
-            shutil.rmtree(folder, ignore_errors=True)
+    ending = (signal.SIGTERM, signal.SIGHUP)
 
     def end(number: int, _frame: object) -> NoReturn:
-        remove()
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(128 + number)
 
-    with delayed(ending):
-        folder = tempfile.tempdir = tempfile.mkdtemp(prefix="ioncast-demo-")
+    # No signal may come between the folder and its handler.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+    try:
+        # All processes of the service keep their temporary files there.
+        folder = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="ioncast-demo-")
         before = {number: signal.signal(number, end) for number in ending}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     try:
         yield folder
     finally:
-        remove()
-        tempfile.tempdir = None
+        shutil.rmtree(folder, ignore_errors=True)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def _only_one(state: str) -> Iterator[int]:
-    """Hold the lock on the state folder, which only one service may use; return its descriptor."""
+def _only_one(state: str, part: str | None) -> Iterator[None]:
+    """Hold the lock on the state folder, which only one service, or its parts, may use."""
     folder = Path(state)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -160,7 +178,7 @@ def _only_one(state: str) -> Iterator[int]:
     give_up_at = time.monotonic() + _LONGEST_WAIT_FOR_LOCK_S
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if part else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             break
         except BlockingIOError as error:
             if time.monotonic() > give_up_at:
@@ -172,19 +190,9 @@ def _only_one(state: str) -> Iterator[int]:
                 ) from error
             time.sleep(0.1)
     try:
-        yield descriptor
+        yield
     finally:
         os.close(descriptor)
-
-
-def _say_where(settings: Settings) -> None:
-    for bind in settings.bind:
-        if bind.startswith("unix:"):
-            click.echo(f"ioncast: interface on {bind}", err=True)
-        else:
-            host, _, port = bind.rpartition(":")
-            shown = "127.0.0.1" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104
-            click.echo(f"ioncast: pages and interface on http://{shown}:{port}/", err=True)
 
 
 def _prepare_database(settings: Settings) -> None:
@@ -224,66 +232,34 @@ def _allow_open_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _run(settings: Settings, lock: int) -> None:
-    from gunicorn.app.base import BaseApplication  # noqa: PLC0415
+def _run(settings: Settings, begun: Collection[str]) -> None:
+    """Keep the processes of some parts running until a signal asks to end."""
+    from gunicorn.config import Config  # noqa: PLC0415
+    from gunicorn.glogging import Logger  # noqa: PLC0415
+    from gunicorn.systemd import sd_notify  # noqa: PLC0415
 
-    from ioncast.service.running.background import start  # noqa: PLC0415
-    from ioncast.service.running.deciders import Deciders, Master  # noqa: PLC0415
-    from ioncast.service.running.service_log import begin_log  # noqa: PLC0415
-    from ioncast.service.running.shared_counts import SharedCounts  # noqa: PLC0415
-    from ioncast.service.running.worker import OPTIONS, Worker  # noqa: PLC0415
-    from ioncast.service.web import metrics  # noqa: PLC0415
-    from ioncast.service.web.app import create_app  # noqa: PLC0415
+    from ioncast.service.decide.counts import new_file  # noqa: PLC0415
+    from ioncast.service.decide.server import ServerConfig  # noqa: PLC0415
+    from ioncast.service.running.supervisor import Process, keep_running  # noqa: PLC0415
 
     begin_log()
     _allow_open_files()
-    # systemd's runtime folder is in memory, so a full disk does not stop counting.
-    counts = SharedCounts(Path(runtime_folder(os.environ) or settings.state) / "metrics")
-    counts.prepare()
-    deciders = Deciders(settings, lock)
-
-    class Server(BaseApplication):
-        """gunicorn with our settings; it reads neither a file nor arguments."""
-
-        def load_config(self) -> None:
-            for name, value in options.items():
-                self.cfg.set(name, value)
-
-        def load(self) -> Any:
-            return create_app(settings)
-
-    def listening(_server: Any) -> None:
-        _say_where(settings)
-
-    def is_to_come(server: Any, worker: Any) -> None:
-        others = (each.slot for each in server.WORKERS.values())
-        worker.slot = counts.free_slot(others)
-
-    def began(worker: Any) -> None:
-        # The worker's keeper and readers of uploads follow it.
-        os.nice(_NICENESS)
-        counts.enter(worker.slot)
-        metrics.count_in(counts, deciders.counts)
-        worker.end_background = start(worker.app.wsgi().extensions["ioncast"])
-
-    def ended(_server: Any, worker: Any) -> None:
-        if end := getattr(worker, "end_background", None):
-            end()
-
-    options: dict[str, Any] = {
-        **OPTIONS,
-        "bind": list(settings.bind),
-        "workers": settings.workers,
-        "threads": settings.threads,
-        "worker_class": Worker,
-        "preload_app": True,
-        "timeout": settings.upload_s + 60,
-        "graceful_timeout": _GRACE_S,
-        "proc_name": "ioncast",
-        "when_ready": listening,
-        "pre_fork": is_to_come,
-        "post_worker_init": began,
-        "worker_exit": ended,
-        "control_socket_disable": True,
-    }
-    Master(Server(), deciders).run()
+    processes: list[Process] = []
+    with ExitStack() as stack:
+        if _DECISIONS in begun:
+            sockets = stack.enter_context(listening(settings))
+            for place in range(settings.workers):
+                counts = new_file(counts_folder(settings), place)
+                # The process needs no database, and its address may contain a password.
+                told = settings.model_copy(update={"database": None})
+                orders = ServerConfig(sockets=sockets, counts=counts, settings=told)
+                name, module = "a process for decisions", "ioncast.service.decide.server"
+                processes.append(Process(name, module, orders, (*sockets, counts)))
+        if _BACKGROUND in begun:
+            processes.append(Process("the keeper", "ioncast.service.background.process", settings))
+        if _WEB in begun:
+            # Its gunicorn tells systemd itself that it is ready.
+            processes.append(Process("the web process", "ioncast.service.web", settings))
+        else:
+            sd_notify("READY=1", Logger(Config()))
+        keep_running(processes)

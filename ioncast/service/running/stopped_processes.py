@@ -16,7 +16,7 @@ _BETWEEN_LOOKS_S = 1.0
 _MOST_LOOKS = 5
 
 
-def is_stopped(pid: int) -> bool:
+def _is_stopped(pid: int) -> bool:
     """Tell whether a process is stopped; a process that waits for a disk or a debugger is not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
@@ -26,35 +26,35 @@ def is_stopped(pid: int) -> bool:
     return stat.rpartition(b")")[2].split()[0] == b"T"
 
 
-def stopped_below(pid: int) -> int:
-    """Count the stopped children and grandchildren of a process."""
+def below(pid: int) -> list[int]:
+    """List the children and grandchildren of a process."""
     children = _children(pid)
-    grandchildren = [each for child in children for each in _children(child)]
-    return sum(map(is_stopped, [*children, *grandchildren]))
+    return [*children, *(each for child in children for each in _children(child))]
 
 
-class StoppedChildren:
-    """Kills children that stay stopped, so that others can take their places.
+class StoppedProcesses:
+    """Kills processes that stay stopped, so that others can take their places.
 
     It counts its own looks instead of seconds: while its own process is stopped, or the whole
-    machine, no time passes for the children.
+    machine, no time passes for the others.
     """
 
     def __init__(self) -> None:
         self._looks: dict[int, int] = {}
         self._next_look_s = 0.0
 
-    def kill(self, children: Iterable[int]) -> None:
-        """Look at children of this process, at most once a second; kill those stopped too long."""
+    def kill(self, processes: Iterable[int]) -> None:
+        """Look at processes, at most once a second; kill those that are stopped for too long."""
         now_s = time.monotonic()
         if now_s < self._next_look_s:
             return
         self._next_look_s = now_s + _BETWEEN_LOOKS_S
-        self._looks = {pid: self._looks.get(pid, 0) + 1 for pid in children if is_stopped(pid)}
+        self._looks = {pid: self._looks.get(pid, 0) + 1 for pid in processes if _is_stopped(pid)}
         for pid, looks in self._looks.items():
             if looks >= _MOST_LOOKS:
                 _LOG.error("process %d was stopped by a signal and is replaced", pid)
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _children(pid: int) -> list[int]:

@@ -10,10 +10,11 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from benchdb.store.database import existing_database
 from ioncast.service.context import Service, install
+from ioncast.service.decide.counts import DecisionCounts, new_memory
 from ioncast.service.decide.prepared import Reader, prepared_file
 from ioncast.service.decide.spool import SpoolWriter, spool_folder
 from ioncast.service.settings import Settings
-from ioncast.service.web import concurrency_limits, metrics, security_headers
+from ioncast.service.web import metrics, security_headers
 from ioncast.service.web.api.advice import advice
 from ioncast.service.web.api.allocations import allocations
 from ioncast.service.web.api.benchmarks import benchmarks
@@ -59,7 +60,7 @@ def create_app(settings: Settings) -> Flask:
             database=existing_database(settings.database, patience_s=settings.patience_s),
             prepared=Reader(prepared_file(settings.state)),
             spool=SpoolWriter(spool_folder(settings.state)),
-            counts=metrics,
+            counts=DecisionCounts(new_memory()),
             children=Children(
                 settings.uploads_at_once,
                 ChildLimits(settings.upload_memory_mib << 20, settings.upload_s),
@@ -75,7 +76,6 @@ def create_app(settings: Settings) -> Flask:
         )
     metrics.register(app)
     problems.register(app)
-    concurrency_limits.register(app, settings.threads)
     app.after_request(_secure)
     for blueprint in (
         decisions,

@@ -1,104 +1,43 @@
-"""Counts requests and decisions over all workers, for Prometheus."""
+"""Counts requests and decisions, for Prometheus."""
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, wraps
+from collections.abc import Iterable, Iterator
+from functools import cache
 from math import inf
-from threading import Lock
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING
 
 from flask import Flask, Response, request
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Histogram,
-    generate_latest,
-    registry,
+from prometheus_client import CollectorRegistry, Histogram, generate_latest, registry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.utils import floatToGoString
 
-from ioncast.service.context import Service
-from ioncast.service.decide.counts import BUCKETS_S, DecisionCounts
+from ioncast.service.context import Service, service
+from ioncast.service.decide.counts import BUCKETS_S, DecisionCounts, counts_in
 from ioncast.service.decide.spool import spool_folder, waiting_bytes
 from ioncast.service.monitoring.slow_io_nodes import SLOW_IO_NODES
-from ioncast.service.running.shared_counts import SharedCounts
-from ioncast.service.running.summed_counts import DECISIONS, SECONDS, UNRECORDED, OfDecider, Sum
+from ioncast.service.running.binding import counts_folder
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-_P = ParamSpec("_P")
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_LOG = logging.getLogger("ioncast.service")
 _STARTED = "ioncast.started"
-# The labels of all endpoints and statuses that had no room of their own.
-_OTHERS = ("others", 0)
+_SECONDS = ("ioncast_request_seconds", "Time to answer, by operation and status.")
+_LABELS = ("endpoint", "status")
+_LIMITS = (*map(floatToGoString, BUCKETS_S), "+Inf")
+# Counts of decisions are elsewhere, with those of other processes.
+_OF_DECISIONS = "decisions."
 
-_SECONDS = Histogram(*SECONDS, ["endpoint", "status"], buckets=BUCKETS_S)
-_DECISIONS = Counter(*DECISIONS, ["source"])
-
-
-class _Counts:
-    """The counts of this process: shared with others in files, or its own."""
-
-    shared: SharedCounts | None = None
-    of_deciders: Sequence[DecisionCounts] = ()
-    has_failed = False
-    making = Lock()
-
-
-def count_in(shared: SharedCounts, of_deciders: Sequence[DecisionCounts]) -> None:
-    """Count together with other workers, if there is room; each worker calls this once."""
-    _Counts.shared, _Counts.of_deciders = shared, of_deciders
-    if not shared.is_open:
-        return
-    try:
-        _histogram(*_OTHERS)
-        _unrecorded()
-    except Exception:
-        # gunicorn ends the whole service if a worker fails at its start.
-        _LOG.exception("a worker counts nothing")
-        shared.enter(None)
-
-
-def _harmless(count: Callable[_P, None]) -> Callable[_P, None]:
-    """Make a function that counts: its failures are logged and reach no answer."""
-
-    @wraps(count)
-    def counted(*args: _P.args, **kwargs: _P.kwargs) -> None:
-        if _Counts.shared is not None and not _Counts.shared.is_open:
-            return
-        try:
-            count(*args, **kwargs)
-        except Exception:
-            if not _Counts.has_failed:
-                _Counts.has_failed = True
-                _LOG.exception("counting failed; later failures are not logged")
-
-    return counted
-
-
+_HISTOGRAM = Histogram(*_SECONDS, _LABELS, buckets=BUCKETS_S, registry=None)
 # Looking a series up by its labels takes longer than counting.
-_histogram = cache(_SECONDS.labels)
-_decisions = cache(_DECISIONS.labels)
-
-
-@cache
-def _unrecorded() -> Counter:
-    """Make the counter when it is first needed: it takes its place in the files at once."""
-    return Counter(*UNRECORDED)
-
-
-@cache
-def _seconds(endpoint: str, status: int) -> Histogram:
-    shared = _Counts.shared
-    with _Counts.making:
-        has_room = shared is None or shared.takes_another_series()
-        return _histogram(endpoint, status) if has_room else _histogram(*_OTHERS)
+_seconds = cache(_HISTOGRAM.labels)
 
 
 def register(app: Flask) -> None:
@@ -110,43 +49,55 @@ def register(app: Flask) -> None:
         return answer(environ, respond)
 
     def stop(response: Response) -> Response:
-        answered(request.endpoint or "none", response.status_code, request.environ[_STARTED])
+        endpoint, began_s = request.endpoint or "none", request.environ[_STARTED]
+        if endpoint.startswith(_OF_DECISIONS):
+            service().counts.answered(endpoint, response.status_code, began_s)
+        else:
+            _seconds(endpoint, response.status_code).observe(time.perf_counter() - began_s)
         return response
 
     app.wsgi_app = start  # type: ignore[assignment, method-assign]
     app.after_request(stop)
 
 
-@_harmless
-def answered(endpoint: str, status: int, began_s: float) -> None:
-    """Count and time a request; `began_s` is a time of `time.perf_counter`."""
-    _seconds(endpoint, status).observe(time.perf_counter() - began_s)
-
-
-@_harmless
-def decided(source: str) -> None:
-    """Count a decision by its source."""
-    _decisions(source).inc()
-
-
-@_harmless
-def could_not_record() -> None:
-    """Count a decision that was answered but could not be stored."""
-    _unrecorded().inc()
-
-
-def exposition(service: Service) -> bytes:
+def exposition(of: Service) -> bytes:
     """Write all numbers in Prometheus' text format."""
-    if _Counts.shared is None:
-        _unrecorded()
-        counted = generate_latest()
-    else:
-        everywhere = CollectorRegistry()
-        everywhere.register(Sum(_Counts.shared.registry(), *map(OfDecider, _Counts.of_deciders)))
-        counted = generate_latest(everywhere)
-    own = CollectorRegistry()
-    own.register(_State(service))
-    return counted + generate_latest(own)
+    everything = CollectorRegistry()
+    everything.register(_Requests(of))
+    everything.register(_State(of))
+    return generate_latest(everything)
+
+
+class _Requests(registry.Collector):
+    """The requests and decisions of this process, and of those that only answer schedulers."""
+
+    def __init__(self, of: Service) -> None:
+        self._of = of
+
+    def collect(self) -> Iterator[Metric]:
+        counted = counts_in(counts_folder(self._of.settings))
+        total = DecisionCounts.sum_of([self._of.counts, *counted])
+        seconds = HistogramMetricFamily(*_SECONDS, labels=_LABELS)
+        for each in total.requests():
+            buckets = list(zip(_LIMITS, each.buckets, strict=True))
+            seconds.add_metric([each.endpoint, str(each.status)], buckets, each.seconds)
+        for family in _HISTOGRAM.collect():
+            # When a series began would be another metric in this format.
+            seconds.samples += [
+                sample for sample in family.samples if not sample.name.endswith("_created")
+            ]
+        yield seconds
+        decided = CounterMetricFamily(
+            "ioncast_decisions", "Decisions, by source.", labels=["source"]
+        )
+        for source, number in total.decisions().items():
+            decided.add_metric([source], number)
+        yield decided
+        yield CounterMetricFamily(
+            "ioncast_unrecorded_decisions",
+            "Decisions that were answered but could not be stored.",
+            total.unrecorded(),
+        )
 
 
 class _State(registry.Collector):

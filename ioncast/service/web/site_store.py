@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
 
 from ioncast.service.settings import Settings
 from ioncast.service.store.recorded_queues import RecordedQueue
-from ioncast.service.web.concurrency_limits import Places
 from ioncast.service.web.http.problems import StoreLimitError, StoreUnavailableError
 from ioncast.service.web.sandbox.child import Children, TooMuchWorkError
 from ioncast.service.web.sandbox.tasks import Place
@@ -120,7 +120,7 @@ class SiteStore:
         self.folder = None if settings.store is None else Path(settings.store).absolute()
         self.queries: Mapping[str, Query] = {each.name: each for each in settings.named_queries()}
         self._patience_s = settings.patience_s
-        self._place = Places(1)
+        self._place = BoundedSemaphore(1)
         self._kept: OrderedDict[tuple[tuple[str, ...], ChosenJobs], SurveyOfStore] = OrderedDict()
         self._pairs: OrderedDict[tuple[tuple[str, ...], str, str], list[DisturbingPair]]
         self._pairs = OrderedDict()
@@ -314,14 +314,14 @@ class SiteStore:
         # Without a store the service does without these libraries.
         from ioncast.warehouse.views import UnreadableStoreError  # noqa: PLC0415
 
-        if not self._place.enter(self._patience_s):
+        if not self._place.acquire(timeout=self._patience_s):
             raise BusyError("the store answers another question")
         try:
             yield
         except UnreadableStoreError as error:
             raise _unreadable(error) from error
         finally:
-            self._place.leave()
+            self._place.release()
 
 
 def _bundles(folder: Path) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Literal
 
@@ -17,7 +16,6 @@ from ioncast.service.decide.prepared import (
     Role,
     StateFolderState,
 )
-from ioncast.service.running.stopped_processes import stopped_below
 from ioncast.service.web import metrics
 from ioncast.service.web.http import openapi
 from ioncast.service.web.http.access import known_token
@@ -51,10 +49,6 @@ class Readiness(BaseModel):
         description="As the keeper last found it. While it is unwritable, decisions are answered"
         " but not recorded."
     )
-    stopped: int = Field(
-        description="The number of the service's processes that a signal such as SIGSTOP has"
-        " stopped. Others take their places after some seconds."
-    )
 
 
 class TokenRights(BaseModel):
@@ -70,7 +64,7 @@ class TokenRights(BaseModel):
 @operations.get("/healthz")
 @operation("Is the process alive?", role=None, answers={200: Health}, limited=False)
 def healthz() -> Health:
-    """Answer as long as a worker does."""
+    """Answer as long as the process does."""
     return Health()
 
 
@@ -93,8 +87,6 @@ def readyz() -> tuple[Readiness, int]:
         keeper=prepared.keeper_state(time.time()),
         database=prepared.database_state,
         state_folder=prepared.state_folder_state,
-        # The parent of a worker is the master.
-        stopped=stopped_below(os.getppid()),
     )
     return readiness, 200 if readiness.ready else 503
 
@@ -111,7 +103,7 @@ def token_rights() -> TokenRights:
 
 @operations.get("/metrics")
 @operation(
-    "Numbers of all workers for Prometheus",
+    "Numbers of the whole service for Prometheus",
     answers={200: metrics.CONTENT_TYPE},
     limited=False,
 )

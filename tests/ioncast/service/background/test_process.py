@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -33,12 +32,9 @@ from ioncast.service.background import (
 from ioncast.service.background import process as keeper
 from ioncast.service.background.preparing import Prepared, Preparing
 from ioncast.service.background.process import Keeper
-from ioncast.service.context import Service
 from ioncast.service.decide.answers import NO_TRIAL, answer
 from ioncast.service.decide.prepared import KeeperHeartbeat, Reader, prepared_file
 from ioncast.service.decide.spool import SpoolWriter, spool_files, spool_folder
-from ioncast.service.running import background
-from ioncast.service.running.background import lock_file
 from ioncast.service.settings import Settings, SystemSettings
 from ioncast.service.store.credentials import digest
 from ioncast.service.store.decisions import decision, decisions
@@ -58,7 +54,7 @@ from predictor.model.measurement_summary import MeasurementSummary, read_summary
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
 from tests.support.command import killed_at_the_end
-from tests.support.serving import PATIENCE_S, children_of, command_of
+from tests.support.serving import PATIENCE_S, command_of
 
 pytestmark = pytest.mark.slow
 
@@ -1394,36 +1390,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_one_keeper_is_at_work_and_ends_when_it_is_told_to(sqlite_site: Site) -> None:
+def test_a_keeper_ends_when_it_is_told_to(sqlite_site: Site) -> None:
     site = sqlite_site
-    with started(site.settings) as first:
+    with started(site.settings) as keeper:
         wait_for(lambda: site.reader.refresh() and site.reader.heartbeat is not None)
-        with started(site.settings) as second:
-            assert second.wait(PATIENCE_S) == 0
-            assert second.stderr is not None
-            assert second.stderr.read() == b""
-        assert first.poll() is None
-        first.send_signal(signal.SIGTERM)
-        assert first.wait(PATIENCE_S) == 0
-        assert first.stderr is not None
-        assert first.stderr.read() == b""
-
-
-def test_no_worker_starts_a_second_keeper_while_the_first_one_starts(service: Service) -> None:
-    end = background.start(service)
-    try:
-        wait_for(lambda: any(map(is_keeper, children_of(os.getpid()))))
-        # The keeper has not even imported its modules.
-        assert background.take_lock(service.settings.state) is None
-        wait_for(lambda: service.prepared.refresh() and service.prepared.heartbeat is not None)
-    finally:
-        end()
-    with lock_file(service.settings.state).open("ab") as lock:
-        wait_for(lambda: is_free(lock.fileno()))
-
-
-def is_keeper(pid: int) -> bool:
-    return KEEPER[-1] in command_of(pid)
+        keeper.send_signal(signal.SIGTERM)
+        assert keeper.wait(PATIENCE_S) == 0
+        assert keeper.stderr is not None
+        assert keeper.stderr.read() == b""
 
 
 PARENT = """
@@ -1446,10 +1420,11 @@ def test_a_keeper_ends_with_its_parent(sqlite_site: Site) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as parent:
+        assert parent.stdout is not None
+        keeper = int(parent.stdout.readline())
         wait_for(lambda: site.reader.refresh() and site.reader.heartbeat is not None)
         parent.kill()
-    with lock_file(site.settings.state).open("ab") as lock:
-        wait_for(lambda: is_free(lock.fileno()))
+    wait_for(lambda: KEEPER[-1] not in command_of(keeper))
 
 
 def test_a_keeper_that_gets_many_signals_ends(sqlite_site: Site) -> None:
@@ -1469,11 +1444,3 @@ def has_beaten_since(site: Site, moment_s: float) -> bool:
     site.reader.refresh()
     heartbeat = site.reader.heartbeat
     return heartbeat is not None and heartbeat.at_s > moment_s
-
-
-def is_free(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -1,24 +1,21 @@
-"""Counts in shared memory, and their sum with those of the workers."""
+"""Counts in files that other processes read, and their sum."""
 
 from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client import CollectorRegistry, Histogram
 
-from ioncast.service.decide.counts import BUCKETS_S, DecisionCounts, new_memory
-from ioncast.service.decide.replying import ASK
-from ioncast.service.running.summed_counts import DECISIONS, SECONDS, OfDecider, Sum
-
-
-def samples(text: bytes) -> dict[str, float]:
-    return {
-        f"{sample.name} {' '.join(sorted(sample.labels.values()))}".strip(): sample.value
-        for family in text_string_to_metric_families(text.decode())
-        for sample in family.samples
-    }
+from ioncast.service.decide.counts import (
+    ASK,
+    BUCKETS_S,
+    DecisionCounts,
+    counts_in,
+    new_file,
+    new_memory,
+)
 
 
 def test_the_next_process_goes_on_counting() -> None:
@@ -36,37 +33,40 @@ def test_the_next_process_goes_on_counting() -> None:
 
 
 def test_requests_are_counted_as_prometheus_counts_them() -> None:
-    memory = new_memory()
-    counts = DecisionCounts(memory)
+    counts = DecisionCounts(-1)
     peer = CollectorRegistry()
-    histogram = Histogram(*SECONDS, ["endpoint", "status"], buckets=BUCKETS_S, registry=peer)
+    histogram = Histogram("seconds", "Seconds.", buckets=BUCKETS_S, registry=peer)
     for seconds in (0.0001, 0.0004, 0.003, 0.2, 7.0, 1000.0):
         counts.answered(ASK, 418, time.perf_counter() - seconds)
-        histogram.labels(ASK, 0).observe(seconds)
-    ours = CollectorRegistry()
-    ours.register(OfDecider(counts))
-    told, expected = samples(generate_latest(ours)), samples(generate_latest(peer))
-    counted = {name for name in expected if "_bucket" in name or "_count" in name}
-    assert counted
-    assert {name: told[name] for name in counted} == {name: expected[name] for name in counted}
-    os.close(memory)
+        histogram.observe(seconds)
+    [requests] = counts.requests()
+    [family] = histogram.collect()
+    expected = [each.value for each in family.samples if each.name.endswith("_bucket")]
+    assert (requests.endpoint, requests.status, requests.buckets) == (ASK, 0, expected)
 
 
-def test_the_sum_has_each_name_once() -> None:
-    memory = new_memory()
-    counts = DecisionCounts(memory)
-    for source in ("history", "history", "model"):
-        counts.decided(source)
-    workers = CollectorRegistry()
-    counter = Counter(*DECISIONS, ["source"], registry=workers)
-    counter.labels("history").inc(3)
-    counter.labels("default").inc(1)
-    everywhere = CollectorRegistry()
-    everywhere.register(Sum(workers, OfDecider(counts)))
-    text = generate_latest(everywhere)
-    assert text.count(b"# TYPE ioncast_decisions_total ") == 1
-    found = samples(text)
-    assert found["ioncast_decisions_total history"] == 5
-    assert found["ioncast_decisions_total default"] == 1
-    assert found["ioncast_decisions_total model"] == 1
-    os.close(memory)
+def test_counts_of_several_processes_are_added_up(tmp_path: Path) -> None:
+    for place, sources in enumerate((("history", "history", "model"), ("history", "default"))):
+        descriptor = new_file(tmp_path, place)
+        counts = DecisionCounts(descriptor)
+        for source in sources:
+            counts.decided(source)
+        os.close(descriptor)
+    total = DecisionCounts.sum_of(counts_in(tmp_path))
+    assert total.decisions() == {"history": 3, "model": 1, "default": 1}
+
+
+def test_a_file_of_another_version_or_by_somebody_else_is_left_out(tmp_path: Path) -> None:
+    os.close(new_file(tmp_path, 0))
+    (tmp_path / "decisions-1.counts").write_bytes(b"x" * 100)
+    (tmp_path / "decisions-2.counts").mkdir()
+    assert len(counts_in(tmp_path)) == 1
+
+
+def test_the_next_service_begins_at_zero(tmp_path: Path) -> None:
+    for _ in range(2):
+        descriptor = new_file(tmp_path, 0)
+        counts = DecisionCounts(descriptor)
+        os.close(descriptor)
+        counts.decided("model")
+        assert counts.decisions() == {"model": 1}

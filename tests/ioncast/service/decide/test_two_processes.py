@@ -22,7 +22,7 @@ QUESTIONS = 20
 def served(tmp_path_factory: pytest.TempPathFactory, demo_on_sqlite: Path) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("two")
     shutil.copy(demo_on_sqlite, folder / "bench.sqlite")
-    with running(folder, "--db", str(folder / "bench.sqlite"), "--workers", "3") as service:
+    with running(folder, "--db", str(folder / "bench.sqlite")) as service:
         service.wait_until_prepared(HACC)
         yield service
 
@@ -47,7 +47,7 @@ def counted(served: Served) -> float:
 @pytest.mark.promise("service-process-for-decisions")
 def test_one_answers_at_once_while_the_other_one_starts_again(served: Served) -> None:
     victim, other = served.all_deciders()
-    # The master starts no process while it is stopped.
+    # No process starts while the one that starts them is stopped.
     os.kill(served.process.pid, signal.SIGSTOP)
     try:
         os.kill(victim, signal.SIGKILL)
@@ -68,5 +68,5 @@ def test_all_other_processes_leave_them_the_processors(served: Served) -> None:
         return os.getpriority(os.PRIO_PROCESS, pid)
 
     deciders = [niceness(pid) for pid in served.all_deciders()]
-    others = [niceness(pid) for pid in [*served.all_workers(3), served.keeper()]]
+    others = [niceness(pid) for pid in [served.web(), served.keeper()]]
     assert max(deciders) < min(others)

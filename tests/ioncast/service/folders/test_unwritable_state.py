@@ -40,10 +40,10 @@ def database(demo_on_sqlite: Path, tmp_path: Path) -> Path:
 
 def wait_for_history(served: Served) -> None:
     """Wait until all processes decide from the history."""
-    for process in (*served.all_workers(), *served.all_deciders()):
-        ask = served.ask if process in served.workers() else served.decide
+    wait_for(partial(has_history, served.ask), "prepared answer")
+    for process in served.all_deciders():
         with served.alone(process):
-            wait_for(partial(has_history, ask), "prepared answer")
+            wait_for(partial(has_history, served.decide), "prepared answer")
 
 
 def has_history(ask: Callable[[str], Answer]) -> bool:

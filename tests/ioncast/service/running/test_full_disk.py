@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioncast.service.running.shared_counts import SharedCounts
+from ioncast.service.decide.counts import counts_in, new_file
 from tests.support.disks import fill, small_disk
 from tests.support.serving import Served, asked_meanwhile, running, wait_for
 
@@ -37,13 +37,14 @@ def all_are_answered(served: Served) -> None:
     for path in OTHERS:
         assert served.ask(path).status == 200, path
     assert served.ask("/nowhere").status == 404
-    workers = served.all_workers()
-    os.kill(workers[0], signal.SIGKILL)
-    wait_for(lambda: len(set(served.workers()) - {workers[0]}) == 2, "another worker")
+    processes = [served.web(), served.all_deciders()[0]]
+    for each in processes:
+        os.kill(each, signal.SIGKILL)
+    wait_for(lambda: served.web() not in processes, "another web process")
+    wait_for(lambda: not set(served.all_deciders()) & {*processes}, "another process")
     assert [served.ask(QUESTION).status for _ in range(200)] == [200] * 200
     for path in OTHERS:
         assert served.ask(path).status == 200, path
-    assert workers[1] in served.workers()
     assert "SIGBUS" not in served.log.read_text()
 
 
@@ -60,7 +61,7 @@ def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_p
         # The block that a spool file already has takes some more decisions.
         [lost] = [line for line in text.splitlines() if line.startswith("ioncast_unrecorded")]
         assert float(lost.split()[1]) > 100
-        # Each of the three workers and the two processes for decisions says it once.
+        # Each of the two web processes and the three processes for decisions says it once.
         assert 0 < served.log.read_text().count("cannot be recorded") <= 5
         (state / "full").unlink()
         recorded = served.decide(QUESTION).json["decision_id"]
@@ -75,23 +76,26 @@ def test_a_service_without_space_for_metrics_answers_without_counting(
     with running(tmp_path, "--db", str(tmp_path / "db.sqlite"), environment=told) as served:
         with asked_meanwhile(served, QUESTION):
             all_are_answered(served)
-        assert "a worker counts nothing, its files cannot be created" in served.log.read_text()
+        assert "decisions are not counted in /metrics" in served.log.read_text()
+        assert b"ioncast_request_seconds" in served.ask("/metrics").body
 
 
 @pytest.mark.promise("service-no-space-for-metrics")
 def test_files_have_their_blocks_before_anybody_counts(tmp_path: Path) -> None:
-    counts = SharedCounts(tmp_path / "metrics")
-    (tmp_path / "metrics").mkdir()
-    assert [counts.free_slot(()), counts.free_slot((0, 2))] == [0, 1]
-    for file in (tmp_path / "metrics").iterdir():
-        assert file.stat().st_blocks * 512 >= file.stat().st_size >= 64 << 10
+    folder = tmp_path / "counts"
+    descriptors = [new_file(folder, place) for place in (0, 1)]
+    assert len(counts_in(folder)) == 2
+    for file in folder.iterdir():
+        assert file.stat().st_blocks * 512 >= file.stat().st_size > 1 << 10
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
-def test_workers_count_in_systemds_folder_where_there_is_one(tmp_path: Path) -> None:
+def test_processes_count_in_systemds_folder_where_there_is_one(tmp_path: Path) -> None:
     runtime = tmp_path / "run"
     runtime.mkdir()
     told = {"RUNTIME_DIRECTORY": f"{runtime}:/nowhere"}
     with running(tmp_path, "--db", str(tmp_path / "db.sqlite"), environment=told) as served:
         assert served.ask("/healthz").status == 200
-        assert len(list((runtime / "metrics").glob("*.db"))) == 4
-        assert not (served.state / "metrics").exists()
+        assert len(list(runtime.glob("*.counts"))) == 2
+        assert not list(served.state.glob("*.counts"))

@@ -83,7 +83,7 @@ def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path:
     environment = PATIENT | {"IONCAST_REQUESTS_PER_MINUTE": "1000000", "TMPDIR": str(uploads)}
     with running(tmp_path, "--db", filled_location, environment=environment) as served:
         wait_for(lambda: served.ask(DECIDE).json["source"] == "history", "prepared answers")
-        before = sorted(served.all_workers()), served.keeper()
+        before = served.web(), served.keeper()
         with (
             Asking(served.ask, DECIDE, ASKING_THREADS) as asking,
             Asking(served.decide, DECIDE, ASKING_THREADS) as asking_there,
@@ -101,7 +101,7 @@ def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path:
         assert asking_there.numbers
         # On a busy machine, two threads that ask get less done than four that send.
         assert len(asking.numbers) > UPLOADS / 10
-        assert (sorted(served.workers()), served.keeper()) == before
+        assert (served.web(), served.keeper()) == before
         counts = Counter(answer.status for answer in answers)
         # The service accepts whole logs and harmless damage, and rejects all others.
         assert set(counts) <= {200, 201, 422}, counts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -32,8 +34,20 @@ def configuration(folder: Path, port: int, upstream: Path) -> str:
     text = text.replace("/var/log/nginx", str(folder))
     places = [f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi")]
     places += [f"{name}_temp_path {folder}/{name};" for name in ("uwsgi", "scgi")]
+    # A client that sends nothing for so long is given up.
+    text = re.sub(r"(client_\w+_timeout) \w+;", rf"\1 {SILENCE_S}s;", text)
     own = f"user root; pid {folder}/pid; daemon off; error_log stderr; events {{}}"
     return f"{own} http {{ {' '.join(places)}\n{text}\n}}"
+
+
+SILENCE_S = 2
+THREADS = 4
+# More clients than threads.
+MANY = 12
+UPLOAD = (
+    b"POST /v1/predictions HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n"
+    b"Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\n"
+)
 
 
 @pytest.fixture
@@ -112,3 +126,32 @@ def test_errors_of_the_service_are_its_own(tmp_path: Path, upstream: Path, port:
         assert served.socket == upstream
         assert_problem(port, 404)
         assert b"/docs lists all operations" in ask(port, "GET")[2]
+
+
+@pytest.mark.serving
+@pytest.mark.promise("service-no-free-threads")
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A", id="half a head"),
+        pytest.param(UPLOAD, id="half an upload"),
+    ],
+)
+def test_slow_clients_take_no_thread_of_the_service(
+    tmp_path: Path, upstream: Path, port: int, sent: bytes
+) -> None:
+    told = ("--db", str(tmp_path / "bench.sqlite"), "--threads", str(THREADS))
+    with running(tmp_path, *told), contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
+            for _ in range(MANY)
+        ]
+        for client in clients:
+            client.sendall(sent)
+        for _ in range(5):
+            assert ask(port, "GET", "/healthz")[0] == 200
+        # All of them are given up, and had no answer of the service.
+        for client in clients:
+            assert b"200 OK" not in b"".join(iter(lambda client=client: client.recv(4096), b""))
+        assert ask(port, "GET", "/healthz")[0] == 200

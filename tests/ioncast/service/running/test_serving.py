@@ -23,13 +23,10 @@ import pytest
 from sqlalchemy import create_engine, make_url, select, text
 
 from benchdb.store.database import opened_database, transaction
-from ioncast.service.context import Service
-from ioncast.service.decide.prepared import prepared_file
-from ioncast.service.running import background
+from ioncast.service.decide.prepared import Reader, keep_reading, prepared_file
 from ioncast.service.settings import Settings
 from ioncast.service.store.tables import decisions
 from ioncast.service.store.tokens import add_token
-from ioncast.service.web.app import create_app
 from tests.support.command import run_ioncast
 from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server
@@ -78,18 +75,13 @@ class Site:
     def wait_until_prepared(self) -> None:
         """Wait until all decisions rest on the history, whichever process answers."""
         served = self.served
-        for ask, processes in (
-            (served.ask, served.all_workers()),
-            (served.decide, served.all_deciders()),
-        ):
-            for each in processes:
-                wait_for(
-                    lambda each=each, ask=ask: self._is_prepared(each, ask), "prepared answers"
-                )
+        wait_for(lambda: self._is_prepared(served.ask), "prepared answers")
+        for each in served.all_deciders():
+            with served.alone(each):
+                wait_for(lambda: self._is_prepared(served.decide), "prepared answers")
 
-    def _is_prepared(self, process: int, ask: Callable[..., Answer]) -> bool:
-        with self.served.alone(process):
-            return bool(ask(HACC, timeout_s=2).json["source"] == "history")
+    def _is_prepared(self, ask: Callable[..., Answer]) -> bool:
+        return bool(ask(HACC, timeout_s=2).json["source"] == "history")
 
     def has_stored(self, numbers: Iterable[str]) -> bool:
         """Tell whether all of these decisions are in the database."""
@@ -297,7 +289,6 @@ def test_with_a_frozen_database_the_service_decides_and_loses_nothing(running: S
 def test_a_frozen_database_shows_in_readiness_and_metrics(running: Site) -> None:
     with frozen(running):
         wait_for(lambda: readiness(running.served) == "unavailable", "notice")
-        # Another worker may answer, which reads the keeper's news a little later.
         wait_for(lambda: b"ioncast_database_up 0.0" in metrics(running.served), "number")
     wait_for(lambda: readiness(running.served) == "ok", "notice")
     wait_for(lambda: b"ioncast_database_up 1.0" in metrics(running.served), "number")
@@ -333,21 +324,21 @@ def assert_it_decides_and_loses_nothing(running: Site, trouble: Trouble) -> None
 
 
 @pytest.mark.promise("service-worker")
-def test_a_worker_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
+def test_a_web_process_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
     running: Site,
 ) -> None:
     served = running.served
     with (
         asked_meanwhile(served, HACC) as asked,
-        Posting(served, running.token, "to-workers") as posting,
+        Posting(served, running.token, "to-web") as posting,
         Asking(served.ask, HACC, ASKING_THREADS) as asking,
     ):
         posting.wait_until_accepted()
         asking.wait_until_answered()
-        # The victim's keeper and its process that reads uploads end with it.
-        [victim] = [pid for pid in served.workers() if served.keeper() in children_of(pid)]
+        # The victim's process that reads uploads ends with it.
+        victim = served.web()
         os.kill(victim, signal.SIGKILL)
-        wait_for(lambda: len(set(served.workers()) - {victim}) == 2, "another worker")
+        wait_for(lambda: served.web() != victim, "another web process")
         posting.wait_until_accepted()
     # Only clients that the victim was answering may get no answer.
     assert len(asking.refused) <= ASKING_THREADS, asking.refused
@@ -358,15 +349,12 @@ def test_a_worker_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
 
 
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
-def test_a_worker_knows_what_was_prepared_before_it_answers(
-    filled: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+def test_a_process_knows_what_was_prepared_before_it_answers(
+    filled: None, settings: Settings
 ) -> None:
-    monkeypatch.setattr(background, "_run", lambda *_: None)
-    service: Service = create_app(settings).extensions["ioncast"]
-    end = background.start(service)
-    assert len(service.prepared.entries) > 0
-    end()
-    service.prepared.close()
+    reader = Reader(prepared_file(settings.state))
+    keep_reading(reader)
+    assert len(reader.entries) > 0
 
 
 @pytest.mark.promise("service-keeper")
@@ -549,7 +537,7 @@ def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
 ) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    options = ("--db", str(tmp_path / "bench.sqlite"), "--workers", "1")
+    options = ("--db", str(tmp_path / "bench.sqlite"))
     environment = {"TMPDIR": str(temporary), "IONCAST_UPLOAD_S": "600"}
     item = trace("testbed", 0)
 
@@ -569,8 +557,7 @@ def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
         def upload_that_waits() -> Future[int]:
             """Send a log; the worker's child that reads it stands still."""
             upload()
-            [worker] = served.all_workers(1)
-            stopped[:] = [pid for pid in children_of(worker) if pid != served.keeper()]
+            stopped[:] = children_of(served.web())
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
             known, waiting = folders(), pool.submit(upload)
@@ -579,7 +566,7 @@ def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
 
         lost = upload_that_waits()
         [left] = folders()
-        for pid in [*served.all_workers(1), *stopped]:
+        for pid in [served.web(), *stopped]:
             os.kill(pid, signal.SIGKILL)
         wait_for(lambda: not left.exists(), "end of the files")
         with pytest.raises((OSError, http.client.HTTPException)):

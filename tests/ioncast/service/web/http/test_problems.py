@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 from gunicorn.http.errors import InvalidHeader
 
-from ioncast.service.running.worker import Worker
+from ioncast.service.decide.worker import SharingWorker
 from ioncast.service.web import security_headers
 from tests.support.serving import PATIENCE_S, Answer, Served, running, wait_for
 
@@ -27,20 +27,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield service
 
 
-def exchanged(served: Served, request: bytes) -> bytes:
-    place = ("127.0.0.1", served.port)
-    with closing(socket.create_connection(place, timeout=PATIENCE_S)) as client:
+def exchanged(served: Served, request: bytes, *, to_web: bool) -> bytes:
+    with closing(socket.socket(socket.AF_UNIX)) as client:
+        client.settimeout(PATIENCE_S)
+        client.connect(str(served.socket if to_web else served.decisions))
         client.sendall(request)
         return b"".join(iter(lambda: client.recv(1 << 16), b""))
 
 
-def sent(served: Served, request: bytes) -> Answer:
-    """The only answer to some bytes; the service hangs up after it.
+def sent(served: Served, request: bytes, *, to_web: bool = False) -> Answer:
+    """The only answer to some bytes, at the socket for decisions; the service hangs up after it.
 
     On a busy machine the client may be too slow to send all bytes. The service hangs up without
     an answer then, so the bytes are sent again.
     """
-    found: bytes = wait_for(lambda: exchanged(served, request), "answer")
+    found: bytes = wait_for(lambda: exchanged(served, request, to_web=to_web), "answer")
     assert found.count(b"HTTP/1.1 ") == 1
     head, _, body = found.partition(b"\r\n\r\n")
     status, _, headers = head.partition(b"\r\n")
@@ -65,11 +66,13 @@ NOT_HTTP = [
     pytest.param(b"GET /secret HTTP/1.1\r\nsecret\r\n\r\n", 400, id="header"),
     pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\nExpect: secret\r\n\r\n", 417, id="expectation"),
     pytest.param(b"GET / HTTP/1.1\r\nTransfer-Encoding: secret\r\n\r\n", 501, id="coding"),
+]
+DAMAGED_BODIES = [
     pytest.param(
-        chunked(b"/v1/allocations", b"application/json", b"secret\r\n"), 400, id="chunk of JSON"
+        chunked(b"/v1/allocations", b"application/json", b"secret\r\n"), id="chunk of JSON"
     ),
-    pytest.param(chunked(b"/v1/predictions", FORM, b"secret\r\n"), 400, id="chunk of a form"),
-    pytest.param(chunked(b"/predict", FORM, b"4\r\n--x\rsecret"), 400, id="chunk for a page"),
+    pytest.param(chunked(b"/v1/predictions", FORM, b"secret\r\n"), id="chunk of a form"),
+    pytest.param(chunked(b"/predict", FORM, b"4\r\n--x\rsecret"), id="chunk for a page"),
 ]
 
 
@@ -78,7 +81,7 @@ NOT_HTTP = [
 def test_bytes_that_are_not_http_are_answered_with_a_problem_document(
     served: Served, request_: bytes, status: int
 ) -> None:
-    workers = served.workers()
+    decider = served.decider()
     answer = sent(served, request_)
     assert (answer.status, answer.headers["Content-Type"]) == (status, TYPE)
     assert answer.json["status"] == status
@@ -86,20 +89,31 @@ def test_bytes_that_are_not_http_are_answered_with_a_problem_document(
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     assert b"secret" not in answer.body
     assert "secret" not in str(answer.headers)
-    assert served.workers() == workers
+    assert served.decider() == decider
+
+
+@pytest.mark.serving
+@pytest.mark.parametrize("request_", DAMAGED_BODIES)
+def test_a_body_that_is_not_http_is_answered_with_a_problem_document(
+    served: Served, request_: bytes
+) -> None:
+    request_ = request_.replace(b"Host: x", b"Host: x\r\nConnection: close")
+    answer = sent(served, request_, to_web=True)
+    assert (answer.status, answer.headers["Content-Type"]) == (400, TYPE)
+    assert b"secret" not in answer.body
 
 
 @pytest.mark.serving
 def test_answers_that_bypass_the_application_have_all_its_headers(served: Served) -> None:
     headers = sent(served, b"secret\r\n\r\n").headers
-    assert dict(security_headers.FOR_PEOPLE).keys() <= headers.keys()
+    assert dict(security_headers.FOR_PROGRAMS).keys() <= headers.keys()
     assert headers["Cache-Control"] == "no-store"
     assert headers["Connection"] == "close"
 
 
 @pytest.mark.serving
 def test_an_answered_request_is_not_answered_again_for_its_body(served: Served) -> None:
-    request = chunked(b"/v1/outcomes", b"application/json", b"secret\r\n")
+    request = chunked(b"/v1/decisions", b"application/json", b"secret\r\n")
     assert sent(served, request).status == 401
 
 
@@ -146,7 +160,7 @@ def test_a_defect_is_a_problem_document_without_its_details(
 def test_an_answer_that_cannot_be_sent_is_a_defect_of_the_service() -> None:
     sender, receiver = socket.socketpair()
     with sender, receiver:
-        worker = Worker.__new__(Worker)
+        worker = SharingWorker.__new__(SharingWorker)
         worker.handle_error(object(), sender, None, InvalidHeader("secret"))
         found = receiver.recv(1 << 16)
     assert found.startswith(b"HTTP/1.1 500 ")
