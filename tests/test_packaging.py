@@ -151,7 +151,7 @@ def test_a_release_needs_a_dated_entry_of_its_version(release: Path, entry: str)
 def test_deb_and_rpm_make_the_same_units_and_users() -> None:
     lay_out = (PROJECT / "packaging" / "lay-out").read_text()
     spec = (PROJECT / "packaging" / "ioncast.spec").read_text()
-    units = set(re.findall(r"[\w-]+\.service\b", lay_out))
+    units = set(re.findall(r"[\w@-]+\.service\b", lay_out))
     assert units == set(re.findall(r"^%\{_unitdir\}/(.+)$", spec, re.MULTILINE))
     deploys = ("ioncast/service/running/deploy", "scheduler_plugin/deploy")
     users = {

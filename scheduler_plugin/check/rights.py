@@ -25,7 +25,12 @@ from scheduler_plugin.settings import SiteSettings
 
 _SUBJECT = "rights"
 # root runs or reads these, or starts programs as they say (docs/slurm.md, docs/service.md).
-_UNITS = ("ioncast.service", "ioncast-watch.service", "ioncast-arbiter.service")
+_UNITS = (
+    "ioncast.service",
+    "ioncast@.service",
+    "ioncast-watch.service",
+    "ioncast-arbiter.service",
+)
 _UNIT_FOLDERS = ("/etc/systemd/system", "/usr/lib/systemd/system")
 _OF_ROOT = (
     "/etc/ioncast/renew-slurm-token",

@@ -244,6 +244,8 @@ def _run(settings: Settings, begun: Collection[str]) -> None:
 
     begin_log()
     _allow_open_files()
+    # Each process is told its settings; those that need no database must not know its password.
+    os.environ.pop("IONCAST_DB", None)
     processes: list[Process] = []
     with ExitStack() as stack:
         if _DECISIONS in begun:

@@ -230,7 +230,7 @@ def test_a_question_while_no_process_runs_waits_for_the_next_one(site: Site) -> 
         os.kill(site.served.process.pid, signal.SIGCONT)
 
 
-@pytest.mark.promise("service-worker")
+@pytest.mark.promise("service-web")
 @on_sqlite
 def test_a_killed_web_process_changes_nothing(site: Site) -> None:
     with asking(site) as asked:

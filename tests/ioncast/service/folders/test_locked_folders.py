@@ -60,7 +60,7 @@ def test_a_folder_is_removed_after_its_use_also_after_an_error(temporary: Path) 
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.promise("service-worker")
+@pytest.mark.promise("service-web")
 def test_folders_are_made_while_others_are_removed_all_the_time() -> None:
     has_ended = threading.Event()
 

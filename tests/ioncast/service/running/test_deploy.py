@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ioncast.service.running.binding import with_decisions_bind
+from ioncast.service.running.command import PARTS
 from ioncast.service.settings import Settings, SystemSettings, read_settings
 from ioncast.service.web.http.problems import Problem
 
@@ -53,7 +54,7 @@ def test_a_setting_without_a_value_in_the_sample_accepts_one(tmp_path: Path) -> 
 
 
 def test_the_unit_and_the_sample_name_the_same_folders() -> None:
-    unit = (DEPLOY / "ioncast.service").read_text(encoding="utf-8")
+    unit = (DEPLOY / "ioncast@.service").read_text(encoding="utf-8")
     sample = read_settings(DEPLOY / "service.toml", environment={})
     assert "StateDirectory=ioncast\n" in unit
     assert sample.state.startswith("/var/lib/ioncast/")
@@ -66,23 +67,36 @@ def test_the_unit_and_the_sample_name_the_same_folders() -> None:
 
 
 def test_the_manual_adds_the_user_of_the_unit_to_the_group_of_the_sample() -> None:
-    unit = (DEPLOY / "ioncast.service").read_text(encoding="utf-8")
+    unit = (DEPLOY / "ioncast@.service").read_text(encoding="utf-8")
     [user] = re.findall(r"^User=(\S+)$", unit, re.MULTILINE)
     group = read_settings(DEPLOY / "service.toml", environment={}).decisions_group
     assert f"\nusermod --append --groups {group} {user} " in MANUAL.read_text(encoding="utf-8")
 
 
-def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed")
-    unit = tmp_path / "ioncast.service"
-    text = (DEPLOY / "ioncast.service").read_text(encoding="utf-8")
-    # The program does not exist before ioncast is installed.
-    unit.write_text(re.sub(r"(?<=ExecStart=)\S+", sys.executable, text), encoding="utf-8")
-    done = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)
-    said = [line for line in done.stderr.splitlines() if "ioncast.service" in line]
+    for name in ("ioncast.service", "ioncast@.service"):
+        text = (DEPLOY / name).read_text(encoding="utf-8")
+        # The program does not exist before ioncast is installed.
+        text = re.sub(r"(?<=ExecStart=)/opt\S+", sys.executable, text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    units = [
+        tmp_path / "ioncast.service",
+        *(tmp_path / f"ioncast@{part}.service" for part in PARTS),
+    ]
+    for unit in units[1:]:
+        shutil.copy(tmp_path / "ioncast@.service", unit)
+    done = subprocess.run([analyze, "verify", *units], capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if "ioncast" in line]
     assert (done.returncode, said) == (0, [])
+
+
+def test_the_unit_of_the_service_starts_each_part() -> None:
+    unit = (DEPLOY / "ioncast.service").read_text(encoding="utf-8")
+    [wanted] = re.findall(r"^Wants=(.*)$", unit, re.MULTILINE)
+    assert set(wanted.split()) == {f"ioncast@{part}.service" for part in PARTS}
 
 
 def test_the_proxy_takes_what_the_service_takes() -> None:

@@ -323,7 +323,7 @@ def assert_it_decides_and_loses_nothing(running: Site, trouble: Trouble) -> None
     assert "Traceback" not in said
 
 
-@pytest.mark.promise("service-worker")
+@pytest.mark.promise("service-web")
 def test_a_web_process_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
     running: Site,
 ) -> None:
@@ -412,7 +412,7 @@ def test_a_deleted_user_keeps_nobody_from_a_decision(running: Site) -> None:
     assert_all_decisions_are_kept(running, asked)
 
 
-@pytest.mark.promise("service-master")
+@pytest.mark.promise("service-part")
 def test_a_service_killed_under_load_starts_again_with_all_that_it_accepted(
     running: Site,
 ) -> None:
@@ -531,7 +531,7 @@ def test_a_state_folder_is_of_one_service_only(running: Site, tmp_path: Path) ->
     assert running.served.ask(HACC).status == 200
 
 
-@pytest.mark.promise("service-worker")
+@pytest.mark.promise("service-web")
 def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
     tmp_path: Path,
 ) -> None:

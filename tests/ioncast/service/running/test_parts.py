@@ -1,0 +1,106 @@
+"""The parts of the service as systemd starts them: each ends and starts again by itself."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ioncast.service.running.command import PARTS
+from tests.support.serving import (
+    PATIENCE_S,
+    Served,
+    asked_meanwhile,
+    free_port,
+    start,
+    stop,
+    wait_for,
+)
+
+pytestmark = pytest.mark.serving
+
+HACC = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
+
+
+def start_part(folder: Path, part: str, port: int) -> Served:
+    told = ("--part", part, "--db", str(folder / "bench.sqlite"))
+    return start(folder, *told, port=port)
+
+
+@pytest.fixture
+def parts(tmp_path: Path, demo_on_sqlite: Path) -> Iterator[dict[str, Served]]:
+    shutil.copy(demo_on_sqlite, tmp_path / "bench.sqlite")
+    port, started = free_port(), {}
+    with ExitStack() as stack:
+        for part in PARTS:
+            started[part] = start_part(tmp_path, part, port)
+            stack.callback(lambda part=part: stop(started[part]))
+        wait_for(lambda: started["web"].ask("/readyz", timeout_s=2).status == 200, "web")
+        started["decisions"].wait_until_prepared(HACC)
+        yield started
+
+
+def kill(part: Served) -> None:
+    part.process.kill()
+    part.process.wait()
+
+
+def is_closed(port: int) -> bool:
+    with closing(socket.socket()) as client:
+        return client.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.promise("service-part")
+def test_decisions_continue_while_other_parts_are_killed_and_start_again(
+    parts: dict[str, Served], tmp_path: Path
+) -> None:
+    decisions, web = parts["decisions"], parts["web"]
+    with asked_meanwhile(decisions, HACC) as asked:
+        for part in ("web", "background"):
+            kill(parts[part])
+        wait_for(partial(is_closed, web.port), "end of the web process")
+        asked.wait_until_answered()
+        for part in ("web", "background"):
+            parts[part] = start_part(tmp_path, part, web.port)
+        parts["web"].wait_until_ready()
+        number = decisions.decide(HACC).json["decision_id"]
+        wait_for(
+            lambda: parts["web"].ask(f"/v1/decisions/{number}", timeout_s=2).status == 200,
+            "stored decision",
+        )
+    text = parts["web"].ask("/metrics").body.decode()
+    [told] = [line for line in text.splitlines() if 'decisions_total{source="history"}' in line]
+    assert float(told.split()[1]) >= len(asked.numbers)
+
+
+@pytest.mark.promise("service-part")
+def test_pages_continue_while_decisions_are_killed_and_start_again(
+    parts: dict[str, Served], tmp_path: Path
+) -> None:
+    everything = parts["decisions"].all_deciders()
+    kill(parts["decisions"])
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in everything), "end of all")
+    assert parts["web"].ask("/readyz").json["keeper"] == "ok"
+    parts["decisions"] = start_part(tmp_path, "decisions", parts["web"].port)
+    wait_for(
+        lambda: parts["decisions"].decide(HACC, timeout_s=2).json["source"] == "history", "answer"
+    )
+    # The part was told no database, whose address may contain a password.
+    [process, _] = parts["decisions"].all_deciders()
+    environment = Path(f"/proc/{process}/environ").read_bytes()
+    assert b"IONCAST_DB" not in environment
+    assert str(tmp_path / "bench.sqlite").encode() not in environment
+
+
+def test_a_whole_service_does_not_start_beside_its_parts(
+    parts: dict[str, Served], tmp_path: Path
+) -> None:
+    other = start(tmp_path, "--db", str(tmp_path / "bench.sqlite"))
+    assert other.process.wait(PATIENCE_S) == 2
+    assert "another service uses this state folder" in other.log.read_text()
+    assert parts["decisions"].decide(HACC).status == 200
