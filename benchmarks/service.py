@@ -326,7 +326,7 @@ def bare_server(folder: Path) -> Iterator[Server]:
         "workers": WORKERS,
         "threads": THREADS,
         "keep-alive": KEEPALIVE_S,
-        "worker-class": "ioncast.service.running.worker.Worker",
+        "worker-class": "gthread",
         "log-level": "warning",
     }
     arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
@@ -543,14 +543,14 @@ def uploading(
 
 @contextlib.contextmanager
 def waiting_pages(ours: Server, database: Path) -> Iterator[None]:
-    """Ask for pages of a locked database, by as many clients as the workers have threads."""
+    """Ask for pages of a locked database, by as many clients as the web process has threads."""
     stop = threading.Event()
 
     def look() -> None:
         while not stop.is_set():
             stop.wait(retry_after_s(ours, "/v1/systems"))
 
-    with locked(database), in_threads(look, WORKERS * THREADS, stop):
+    with locked(database), in_threads(look, THREADS, stop):
         yield
 
 
@@ -612,11 +612,8 @@ def middle(found: Iterable[Asked], figure: str) -> float:
 def print_memory(*servers: Server) -> None:
     print("\n| memory (PSS) | MiB |\n| --- | ---: |")
     for server in servers:
-        print(f"| {server.name}, master | {pss_mib(server.pid):.0f} |")
-        for worker in children(server.pid):
-            print(f"| {server.name}, {name_of(worker)} | {pss_mib(worker):.0f} |")
-            for pid in descendants(worker):
-                print(f"| {server.name}, {what_runs(pid)} | {pss_mib(pid):.0f} |")
+        for pid in (server.pid, *descendants(server.pid)):
+            print(f"| {server.name}, {name_of(pid)} | {pss_mib(pid):.0f} |")
 
 
 def descendants(pid: int) -> Iterator[int]:
@@ -631,14 +628,10 @@ def children(pid: int) -> list[int]:
     return [int(child) for path in found for child in path.read_text(encoding="ascii").split()]
 
 
-def what_runs(pid: int) -> str:
-    command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
-    return "keeper" if "service.keeper" in command else "its process that reads uploads"
-
-
-def name_of(child: int) -> str:
-    command = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8")
-    return "process for decisions" if "service.deciding" in command else "a worker"
+def name_of(pid: int) -> str:
+    """What a process does, by the module in its command."""
+    words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
+    return words[words.index("-m") + 1] if "-m" in words else Path(words[0]).name
 
 
 def pss_mib(pid: int) -> float:
