@@ -9,11 +9,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from ioncast.service.web.sandbox.child import limit_part
 from ioncast_base.errors import DamagedLogError
 
 
@@ -27,11 +26,9 @@ def doubled(number: int) -> int:
     return 2 * number
 
 
-def parts(seconds: Sequence[int], end: str) -> Iterator[str]:
+def parts(end: str) -> Iterator[str]:
     """Yield a part, and fail in the second one."""
-    limit_part(seconds[0])
     yield "first"
-    limit_part(seconds[1])
     if end == "late":
         time.sleep(600)
     if end == "killed":
@@ -97,13 +94,6 @@ def end_at_once(code: int) -> None:
 def loop() -> NoReturn:
     while True:
         pass
-
-
-def loop_unstoppable(path: str) -> NoReturn:
-    """Write the process's id to a file, stop the process that could end this one, and loop."""
-    _write_as_a_whole(path, os.getpid())
-    os.kill(os.getppid(), signal.SIGSTOP)
-    loop()
 
 
 def loop_deaf() -> NoReturn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,12 @@ from ioncast.service.settings import Settings
 from ioncast.service.store.tokens import add_token
 from ioncast.service.web.app import create_app
 from ioncast.service.web.results import advised
-from ioncast.service.web.sandbox.child import Children
+from ioncast.service.web.sandbox import child
 from tests.support.command import run_ioncast
 from tests.support.made_once import made_once
 from tests.support.postgresql import Server
 
 LOGS = Path(__file__).resolve().parents[2] / "summario" / "fixtures"
-
-
-@contextmanager
-def lent(giver: Children, taker: Children) -> Iterator[None]:
-    """Let another object use the fork server, which may be started anew meanwhile.
-
-    The server has the environment and the folder of its first user.
-    """
-    own, taker._forks = taker._forks, giver._forks
-    try:
-        yield
-    finally:
-        taker._forks = own
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -55,6 +41,15 @@ def patience() -> Iterator[None]:
         patched.setattr(summary_step, "_COUNTING_S", 60.0)
         patched.setattr(advised, "_ADVICE_S", 600)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_server_is_left() -> Iterator[None]:
+    """The program that forks readers of uploads ends before the interpreter."""
+    yield
+    if child._SERVER._process is not None:
+        child._SERVER._process.kill()
+        child._SERVER._process.wait()
 
 
 @pytest.fixture
@@ -71,28 +66,17 @@ def settings(location: str, database: Engine, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def fork_server() -> Iterator[Children]:
-    """The owner of the fork server between tests, because starting the server takes a second."""
-    keeping = Children(at_once=1)
-    yield keeping
-    keeping.close()
-
-
-@pytest.fixture(scope="session")
 def compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> BytecodeCache:
     """The templates of all applications, because to compile them takes longer than most tests."""
     return FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
 
 
 @pytest.fixture
-def app(
-    settings: Settings, fork_server: Children, compiled_templates: BytecodeCache
-) -> Iterator[Flask]:
+def app(settings: Settings, compiled_templates: BytecodeCache) -> Iterator[Flask]:
     made = create_app(settings)
     made.jinja_env.bytecode_cache = compiled_templates
     service: Service = made.extensions["ioncast"]
-    with lent(fork_server, service.children):
-        yield made
+    yield made
     service.prepared.close()
     service.spool.close()
     service.database.dispose()

@@ -8,7 +8,6 @@ from typing import Any
 
 from ioncast.advice_of_run import ADVICE_MODULES, hints_of_run
 from ioncast.insights.checks.values import Thresholds
-from ioncast.service.web.sandbox.child import limit_part
 from ioncast.service.web.sandbox.reading_insights import insights_of_run
 from ioncast.service.web.sandbox.tasks import Place, extracted, frontend, phases_of, predicted
 from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
@@ -43,7 +42,6 @@ def advise_job(
 
 
 def read_upload(
-    seconds: Sequence[int],
     place: Place,
     uploads: Sequence[Upload],
     asked: PredictionRequest | None,
@@ -57,13 +55,10 @@ def read_upload(
     error. The advice is as `ioncast advise --format json` prints it. Insights that fail are an
     error. Without a question, and after a prediction that failed, there is no advice.
     """
-    for_prediction, for_insights, for_advice = seconds
-    limit_part(for_prediction)
     run = run_of_uploads(uploads, ADVICE_MODULES)
     found = extracted(run)
     prediction = _predicted_or_error(place, found, asked)
     yield list(map(to_record, found.phases)), prediction
-    limit_part(for_insights)
     hints = Hints(frozenset())
     try:
         made, hints = insights_of_run(run, nodes, thresholds)
@@ -71,7 +66,6 @@ def read_upload(
         yield error
     else:
         yield made
-    limit_part(for_advice)
     if asked is None or isinstance(prediction, IoncastError):
         yield None
         return

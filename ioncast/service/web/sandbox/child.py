@@ -1,37 +1,45 @@
-"""Runs functions on uploads in disposable processes with limits on memory and time."""
+"""Runs functions on uploads in disposable processes with limits on memory and time.
+
+A small server imports once what tasks need and forks a process for each one, so that a process
+costs only a fork. multiprocessing's own fork server has its socket in the folder for temporary
+files: a full disk or a long name keeps it from starting, and a kill leaves the socket there.
+"""
 
 from __future__ import annotations
 
-import json
+import gc
 import os
 import pickle
-import select
+import resource
 import signal
+import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
-from typing import IO, Any, ParamSpec, TypeVar, cast
+from dataclasses import dataclass, replace
+from fcntl import F_SETFL, F_SETOWN, F_SETSIG, fcntl
+from multiprocessing.connection import Connection, Pipe
+from multiprocessing.reduction import recv_handle, send_handle
+from time import monotonic
+from typing import Any, ParamSpec, TypeVar, cast
 
-from ioncast.service.web.sandbox._fork_server import (
-    BROKEN,
-    MAX_RESULT_BYTES,
-    OUT_OF_MEMORY,
-    RAISED,
-    TOO_LARGE,
-)
-from ioncast.service.web.sandbox.fork_client import ForkServer, SentRequest
-from ioncast_base.errors import BusyError, InputError
+from ioncast_base.errors import BusyError, InputError, IoncastError
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 MIB = 1 << 20
-# The server stops a task at its time limit. If it does not within this time, it is killed itself.
-_GRACE_S = 10
+_MAX_RESULT_BYTES = 64 * MIB
+# Memory for the message that a task took too much memory.
+_RESERVE_BYTES = 64 * MIB
 # How long a task waits until another one ends.
 _PATIENCE_S = 5.0
+# A server that forks nothing for so long is stopped (SIGSTOP); its start takes a second or two.
+_START_S = 60.0
+# Schedulers wait for decisions, so uploads take the time of processors that nothing else needs.
+_NICENESS = 10
 # The program has the worker's module path. It imports the modules that tasks need, so that each
 # fork has them, also those that libraries import when they are first used, and reads the checks.
 _PROGRAM = """
@@ -45,7 +53,7 @@ from ioncast.insights.checks.registry import all_checks
 all_checks()
 with contextlib.suppress(ImportError):
     import psycopg
-from ioncast.service.web.sandbox._fork_server import serve
+from ioncast.service.web.sandbox.child import serve
 serve(int(descriptor))
 """
 # A library's threads would not survive a fork, and each one takes address space.
@@ -67,9 +75,8 @@ class ChildLimits:
 class Children:
     """Runs functions in disposable processes; several threads may use it.
 
-    The first function starts the server that forks a process for each function (see
-    `ioncast.service.web.sandbox._fork_server`). After its crash the next function starts another.
-    All processes end when this process ends.
+    The first function starts the server, and a function after its crash starts another. All
+    processes end when this process ends.
 
     Parameters
     ----------
@@ -82,7 +89,6 @@ class Children:
         self.limits = limits or ChildLimits()
         self._places = threading.BoundedSemaphore(at_once)
         self._queue = threading.BoundedSemaphore(2 * at_once)
-        self._forks = ForkServer(_server_command, _ONE_THREAD)
 
     def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function in a separate process.
@@ -90,8 +96,7 @@ class Children:
         Parameters
         ----------
         function : callable
-            A function at the top level of a module. It is called once more if the server crashes
-            meanwhile.
+            A function at the top level of a module.
         *args, **kwargs : object
             Arguments that pickle can write. It must be able to write the result as well.
         """
@@ -101,8 +106,7 @@ class Children:
         self, seconds: int, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
         """Call a function as `run` does, with a shorter time limit if `seconds` is shorter."""
-        limits = [min(seconds, self.limits.seconds)]
-        [outcome] = self._parts(limits, pickle.dumps((function, args, kwargs)))
+        [outcome] = self._parts([seconds], (function, args, kwargs))
         if isinstance(outcome, Exception):
             raise outcome
         return cast(_T, outcome)
@@ -110,98 +114,108 @@ class Children:
     def run_parts(
         self, seconds: Sequence[int], function: Callable[..., Iterator[Any]], *args: object
     ) -> list[Any]:
-        """Call a function that yields the parts of a result, in a separate process."""
-        limits = [min(each, self.limits.seconds) for each in seconds]
-        return self._parts(limits, pickle.dumps((function, (limits, *args), {})))
+        """Call a function that yields the parts of a result, each within its seconds.
 
-    def _parts(self, seconds: Sequence[int], task: bytes) -> list[Any]:
-        with (
-            _held(self._queue, 0),
-            _held(self._places, _PATIENCE_S),
-        ):
-            return self._run(task, seconds, may_retry=True)
+        A part that is not there is an error; those before it are as they were made.
+        """
+        return self._parts(seconds, (function, args, {}))
 
-    def close(self) -> None:
-        """End the server and all processes that it forked; the next function starts another."""
-        self._forks.close()
+    def _parts(self, seconds: Sequence[int], task: tuple[object, ...]) -> list[Any]:
+        seconds = [min(each, self.limits.seconds) for each in seconds]
+        given = pickle.dumps((replace(self.limits, seconds=sum(seconds)), *task))
+        with _held(self._queue, 0), _held(self._places, _PATIENCE_S), _SERVER.forked() as pipes:
+            return _received(*pipes, given, seconds)
 
-    def _run(self, task: bytes, seconds: Sequence[int], *, may_retry: bool) -> list[Any]:
-        limits = replace(self.limits, seconds=sum(seconds))
-        with _memory_file("task") as given, _memory_file("result") as result:
-            given.write(task)
-            given.seek(0)
-            asked = self._ask(limits, given.fileno(), result.fileno())
-            with asked.reply:
-                answer = _answer(asked, limits)
-            if not answer and may_retry:
-                self._forks.forget(asked.server)
-                return self._run(task, seconds, may_retry=False)
-            if not answer:
-                raise BusyError("the process that reads uploads crashed twice")
-            parts = _written_parts(result)
-        report = json.loads(answer)
-        if report.get("code") == RAISED:
-            *parts, failure = parts
-        else:
-            failed = replace(limits, seconds=seconds[min(len(parts), len(seconds) - 1)])
-            failure = _failure(report, failed)
-        return [*parts, *[failure] * (len(seconds) - len(parts))]
 
-    def _ask(self, limits: ChildLimits, task: int, result: int) -> SentRequest:
+class _Server:
+    """The program that forks a process for each task; it ends when its connection is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: Connection | None = None
+
+    @contextmanager
+    def forked(self) -> Iterator[tuple[Connection, Connection]]:
+        """Let a process begin, and kill it and all that it started at the end of the block."""
         try:
-            return self._forks.ask(asdict(limits), task, result)
-        except OSError as error:
+            tasks, results, pid = self._begun(may_retry=True)
+        except (OSError, EOFError) as error:
             raise BusyError("the process that reads uploads does not start") from error
+        with tasks, results:
+            try:
+                yield tasks, results
+            finally:
+                # Unless it crashed, the process waits for this, so no other one has its number.
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
+
+    def _begun(self, *, may_retry: bool) -> tuple[Connection, Connection, int]:
+        given, tasks = Pipe(duplex=False)
+        results, made = Pipe(duplex=False)
+        with self._lock, given, made:
+            process, requests = self._running()
+            with suppress(OSError):
+                for each in (given, made):
+                    send_handle(requests, each.fileno(), process.pid)
+        try:
+            if not results.poll(_START_S):
+                raise EOFError
+            return tasks, results, results.recv()
+        except EOFError:
+            process.kill()
+            process.wait()
+            if not may_retry:
+                raise
+        return self._begun(may_retry=False)
+
+    def _running(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        if self._process is None or self._requests is None or self._process.poll() is not None:
+            self._requests, theirs = Pipe()
+            with theirs:
+                descriptor = theirs.fileno()
+                self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
+                    [sys.executable, "-I", "-c", _PROGRAM, str(descriptor), *sys.path],
+                    pass_fds=[descriptor],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    env=os.environ | _ONE_THREAD,
+                )
+        return self._process, self._requests
 
 
-def _answer(asked: SentRequest, limits: ChildLimits) -> bytes:
-    """Wait until the task has ended; the answer is empty if the server crashed."""
-    poll = select.poll()
-    poll.register(asked.reply, select.POLLIN)
-    if not poll.poll(1000 * (limits.seconds + _GRACE_S)):
-        asked.server.kill()
-    return asked.reply.read()
+_SERVER = _Server()
 
 
-def _written_parts(result: IO[bytes]) -> list[Any]:
-    """Read the parts of a result; one that was not written to its end is left out."""
-    result.seek(0)
-    parts = []
-    # A function of ours made them.
-    with suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            parts.append(pickle.load(result))  # noqa: S301
-    return parts
+def _received(
+    tasks: Connection, results: Connection, given: bytes, seconds: Sequence[int]
+) -> list[Any]:
+    """Send a task, and receive the parts of its result; an error takes the place of the rest."""
+    parts: list[Any] = []
+    is_last = False
+    while len(parts) < len(seconds) and not is_last:
+        limit_s = seconds[len(parts)]
+        until = monotonic() + limit_s
+        try:
+            if not parts:
+                tasks.send_bytes(given)
+            if not results.poll(limit_s):
+                raise EOFError
+            # A function of ours made it.
+            part, is_last = pickle.loads(results.recv_bytes())  # noqa: S301
+        except (OSError, EOFError):
+            part, is_last = _why_it_ended(limit_s if monotonic() >= until else None), True
+        parts.append(part)
+    return [*parts, *parts[-1:] * (len(seconds) - len(parts))]
 
 
-def limit_part(seconds: float) -> None:
-    """Let the kernel end this process unless its next part begins within so many seconds."""
-    # Zero would be no limit.
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
-
-
-def _failure(report: dict[str, Any], limits: ChildLimits) -> Exception:
-    """Return the error for a task without a result."""
-    seconds, memory = limits.seconds, limits.memory_bytes // MIB
-    if "failed" in report:
-        return BusyError(f"the system cannot start a process: {report['failed']}")
-    if "late" in report or report.get("signal") in {signal.SIGXCPU, signal.SIGALRM}:
-        return _too_much(f"the work on it took more than {seconds} s and was stopped")
-    code = report.get("code")
-    if code == OUT_OF_MEMORY:
-        return _too_much(f"the work on it took more than {memory} MiB of memory and was stopped")
-    if code == TOO_LARGE:
-        return _too_much(f"the answer would have more than {MAX_RESULT_BYTES // MIB} MiB")
-    if code == BROKEN:
-        return RuntimeError("a function failed in a process of its own")
+def _why_it_ended(late_s: int | None) -> InputError:
+    if late_s is not None:
+        return _too_much(f"the work on it took more than {late_s} s and was stopped")
     return InputError(
         "it cannot be read: the process that worked on it crashed",
         remedy="send it again, or the log of another run",
     )
-
-
-def _server_command(descriptor: int) -> list[str]:
-    return [sys.executable, "-I", "-c", _PROGRAM, str(descriptor), *sys.path]
 
 
 def _too_much(what: str) -> TooMuchWorkError:
@@ -218,5 +232,79 @@ def _held(places: threading.Semaphore, seconds: float) -> Iterator[None]:
         places.release()
 
 
-def _memory_file(name: str) -> IO[bytes]:
-    return os.fdopen(os.memfd_create(f"ioncast-{name}"), "w+b")
+def serve(descriptor: int) -> None:
+    """Fork a process for each two pipes that come, until the other end of a pipe is closed."""
+    # These signals end the worker, whose end closes the connection and so ends this program.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    # The kernel forgets a process at its end.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    os.nice(_NICENESS)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    # Otherwise the garbage collector of each process would go through all imported modules, which
+    # takes longer than most tasks.
+    gc.freeze()
+    with Connection(descriptor) as requests, suppress(EOFError):
+        while True:
+            given, made = recv_handle(requests), recv_handle(requests)
+            if os.fork() == 0:
+                requests.close()
+                _work(Connection(given, writable=False), Connection(made, readable=False))
+            os.close(given)
+            os.close(made)
+
+
+def _work(tasks: Connection, results: Connection) -> None:
+    """Do a task, in the forked process; it may crash."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setpgid(0, 0)
+        results.send(os.getpid())
+        limits, function, args, kwargs = tasks.recv()
+        # The worker writes no more to the pipe. If it ends, the kernel kills this process group.
+        fcntl(tasks.fileno(), F_SETOWN, -os.getpid())
+        fcntl(tasks.fileno(), F_SETSIG, signal.SIGKILL)
+        fcntl(tasks.fileno(), F_SETFL, os.O_ASYNC)
+        if tasks.poll():
+            return
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        memory = limits.memory_bytes
+        most = _limit(resource.RLIMIT_AS, memory, memory + _RESERVE_BYTES)
+        # If the worker is too busy to stop the process in time, the kernel does.
+        _limit(resource.RLIMIT_CPU, limits.seconds + 1, limits.seconds + 2)
+        try:
+            outcome = function(*args, **kwargs)
+            # The parts that a generator has made are there even if the next one kills it.
+            for part in outcome if isinstance(outcome, Iterator) else [outcome]:
+                _send(results, part)
+        except IoncastError as error:
+            _send(results, error, is_last=True)
+        except MemoryError:
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            what = f"the work on it took more than {memory // MIB} MiB of memory and was stopped"
+            _send(results, _too_much(what), is_last=True)
+    except BaseException:
+        traceback.print_exc()
+        with suppress(BaseException):
+            _send(results, RuntimeError("a function failed in a process of its own"), is_last=True)
+    finally:
+        # A process that ended could leave its number to another one before it is killed.
+        with suppress(BaseException):
+            tasks.poll(None)
+        os._exit(0)
+
+
+def _send(results: Connection, part: object, *, is_last: bool = False) -> None:
+    content = pickle.dumps((part, is_last))
+    if len(content) > _MAX_RESULT_BYTES:
+        raise _too_much(f"the answer would have more than {_MAX_RESULT_BYTES // MIB} MiB")
+    results.send_bytes(content)
+
+
+def _limit(kind: int, soft: int, hard: int) -> int:
+    """Lower a limit of this process, unless it is lower already; return how far it can rise."""
+    _, most = resource.getrlimit(kind)
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(kind, (soft, hard))
+    return hard

@@ -16,7 +16,6 @@ from ioncast.insights.facts.gathering import facts_of
 from ioncast.insights.figures.drawn_case import characterised_case
 from ioncast.named_requests import named_requests, requests_of
 from ioncast.service.store.run_insights import NewInsights
-from ioncast.service.web.sandbox.child import limit_part
 from ioncast.service.web.sandbox.insight_documents import written
 from ioncast.service.web.sandbox.tasks import TraceContent, trace_content
 from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
@@ -30,7 +29,7 @@ _MOST_SPANS, _MOST_PHASES = 800, 100
 
 
 def read_logs(
-    seconds: Sequence[int], uploads: Sequence[Upload], nodes: int | None, thresholds: Thresholds
+    uploads: Sequence[Upload], nodes: int | None, thresholds: Thresholds
 ) -> Iterator[TraceContent | NewInsights]:
     """Read the logs of a run once; yield what the history stores, and insights, as parts.
 
@@ -40,12 +39,9 @@ def read_logs(
         When a file is not a Darshan log, is damaged, or costs too much to read, or when the logs
         are not of one run. The error names the files as the client does.
     """
-    for_content, for_insights = seconds
-    limit_part(for_content)
     run = run_of_uploads(uploads, ADVICE_MODULES)
     content = trace_content(run)
     yield content
-    limit_part(for_insights)
     of_job = job_nodes(nodes, content.nodes)
     made, _ = insights_of_run(run, of_job and of_job.number, thresholds)
     yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -24,19 +25,13 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 
 
-@pytest.fixture(scope="module")
-def shared_children() -> Iterator[Children]:
-    children = Children(2, ChildLimits(memory_bytes=1024 * MIB, seconds=300))
-    yield children
-    children.close()
-
-
 @pytest.fixture
-def children(shared_children: Children) -> Iterator[Children]:
+def children() -> Iterator[Children]:
     """Check after each test that the next call works and that no process is left."""
-    yield shared_children
-    assert shared_children.run(job.doubled, 21) == 42
-    _, server = shared_children.run(job.ids)
+    made = Children(2, ChildLimits(memory_bytes=1024 * MIB, seconds=300))
+    yield made
+    assert made.run(job.doubled, 21) == 42
+    _, server = made.run(job.ids)
     assert until(lambda: not processes_below(server))
 
 
@@ -154,23 +149,37 @@ def test_a_task_that_takes_too_long_is_stopped(
     assert caught.value.http_status == 422
 
 
-def test_a_function_that_takes_too_long_ends_even_if_the_server_cannot_stop_it(
-    children: Children, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_kernel_ends_what_a_busy_worker_cannot_stop_in_time(children: Children) -> None:
+    assert children.run(resource.getrlimit, resource.RLIMIT_CPU) == (301, 302)
+
+
+def test_a_function_that_takes_too_long_ends_even_if_the_server_is_stopped(
+    children: Children, tmp_path: Path
 ) -> None:
-    # Otherwise a busy machine lets the worker kill the server before the kernel ends the function.
-    monkeypatch.setattr("ioncast.service.web.sandbox.child._GRACE_S", 600)
     _, server = children.run(job.ids)
     path = tmp_path / "pid"
     with ThreadPoolExecutor(1) as pool:
-        looping = pool.submit(children.run_within, 1, job.loop_unstoppable, str(path))
+        slow = pool.submit(children.run_within, 2, job.slow, str(path), 600.0)
+        pid = pid_in(path)
+        os.kill(server, signal.SIGSTOP)
         try:
-            # The limit may also end the function before it begins.
-            assert until(lambda: path.exists() or looping.done())
-            assert until(lambda: looping.done() or not lives(pid_in(path)))
+            with pytest.raises(InputError, match="more than 2 s and was stopped"):
+                slow.result()
+            assert until(lambda: not lives(pid))
         finally:
             os.kill(server, signal.SIGCONT)
-        with pytest.raises(InputError, match="more than 1 s and was stopped"):
-            looping.result()
+
+
+def test_a_stopped_server_is_replaced(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, server = children.run(job.ids)
+    os.kill(server, signal.SIGSTOP)
+    # Another one does not start in this time either.
+    with monkeypatch.context() as patched:
+        patched.setattr("ioncast.service.web.sandbox.child._START_S", 0.001)
+        with pytest.raises(BusyError, match="does not start"):
+            children.run(job.doubled, 4)
+    assert not lives(server)
+    assert children.run(job.doubled, 4) == 8
 
 
 def test_a_task_that_takes_too_much_memory_is_stopped(children: Children) -> None:
@@ -195,13 +204,12 @@ def test_processes_of_a_task_end_with_it(children: Children, tmp_path: Path) -> 
 
 
 def test_a_process_has_none_of_the_sockets_of_the_one_that_asked(children: Children) -> None:
+    _, server = children.run(job.ids)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.set_inheritable(True)
-        own = Children(1)
-        try:
-            assert not [name for name in own.run(job.open_files) if "socket" in name]
-        finally:
-            own.close()
+        os.kill(server, signal.SIGKILL)
+        assert not [name for name in children.run(job.open_files) if "socket" in name]
+    assert children.run(job.ids)[1] != server
 
 
 def test_some_wait_for_others_and_more_are_refused(
@@ -209,48 +217,35 @@ def test_some_wait_for_others_and_more_are_refused(
 ) -> None:
     monkeypatch.setattr("ioncast.service.web.sandbox.child._PATIENCE_S", 60)
     children = Children(1)
-    try:
-        with ThreadPoolExecutor(2) as pool:
-            first = pool.submit(
-                children.run, job.slow_until, str(tmp_path / "a"), str(tmp_path / "go")
-            )
-            pid_in(tmp_path / "a")
-            second = pool.submit(children.run, job.slow, str(tmp_path / "b"), 0.0)
-            assert until(lambda: children._queue._value == 0)
-            with pytest.raises(BusyError) as caught:
-                children.run(job.doubled, 1)
-            assert not (tmp_path / "b").exists()
-            (tmp_path / "go").touch()
-            assert [first.result(), second.result()] == [str(tmp_path / n) for n in "ab"]
-    finally:
-        children.close()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(children.run, job.slow_until, str(tmp_path / "a"), str(tmp_path / "go"))
+        pid_in(tmp_path / "a")
+        second = pool.submit(children.run, job.slow, str(tmp_path / "b"), 0.0)
+        assert until(lambda: children._queue._value == 0)
+        with pytest.raises(BusyError) as caught:
+            children.run(job.doubled, 1)
+        assert not (tmp_path / "b").exists()
+        (tmp_path / "go").touch()
+        assert [first.result(), second.result()] == [str(tmp_path / n) for n in "ab"]
     assert caught.value.http_status == 503
 
 
 def test_nobody_waits_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ioncast.service.web.sandbox.child._PATIENCE_S", 0.1)
     children = Children(1)
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            slow = pool.submit(
-                children.run, job.slow_until, str(tmp_path / "a"), str(tmp_path / "go")
-            )
-            pid_in(tmp_path / "a")
-            with pytest.raises(BusyError):
-                children.run(job.doubled, 1)
-            (tmp_path / "go").touch()
-            assert slow.result() == str(tmp_path / "a")
-    finally:
-        children.close()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(children.run, job.slow_until, str(tmp_path / "a"), str(tmp_path / "go"))
+        pid_in(tmp_path / "a")
+        with pytest.raises(BusyError):
+            children.run(job.doubled, 1)
+        (tmp_path / "go").touch()
+        assert slow.result() == str(tmp_path / "a")
 
 
 def test_many_threads_get_each_their_own_answer() -> None:
     children = Children(8)
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda n: children.run(job.doubled, n), range(64)))
-    finally:
-        children.close()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: children.run(job.doubled, n), range(64)))
     assert found == [2 * n for n in range(64)]
 
 
@@ -294,14 +289,14 @@ def test_a_server_that_was_killed_is_started_again(children: Children) -> None:
     assert other != server
 
 
-def test_tasks_of_a_killed_server_run_again(children: Children, tmp_path: Path) -> None:
+def test_a_task_of_a_killed_server_goes_on(children: Children, tmp_path: Path) -> None:
     _, server = children.run(job.ids)
     path, go = tmp_path / "pid", tmp_path / "go"
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(children.run, job.slow_until, str(path), str(go))
         first = pid_in(path)
         os.kill(server, signal.SIGKILL)
-        assert until(lambda: pid_in(path) != first)
+        assert children.run(job.ids)[1] != server
         go.touch()
         assert slow.result() == str(path)
     assert until(lambda: not lives(first))
