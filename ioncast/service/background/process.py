@@ -27,7 +27,7 @@ from ioncast.service.background.state_file import StateFile
 from ioncast.service.background.summary_step import SummaryStep
 from ioncast.service.background.wanted_sizes import WantedSizes
 from ioncast.service.decide.spool import spool_folder
-from ioncast.service.folders.folder_steps import StateFolderStep, UploadStep
+from ioncast.service.folders.folder_steps import StateFolderStep
 from ioncast.service.running.demo_step import ImportStep
 from ioncast.service.running.supervisor import NICENESS, begin
 from ioncast.service.settings import Settings
@@ -79,7 +79,6 @@ class Keeper:
             "summaries are not made": SummaryStep(settings, self._database, self._file, progress),
             "evidence from servers is not looked up": EvidenceStep(settings, self._database),
             "expired data are not deleted": ExpiryStep(settings, self._database),
-            "files of killed workers are not removed": UploadStep(),
             "decisions are not recorded": self._state_folder,
         }
 

@@ -1,15 +1,10 @@
-"""The keeper's steps for folders: the state folder, and what killed workers left."""
+"""The keeper's step for the state folder."""
 
 from __future__ import annotations
 
-import math
-
 from ioncast.service.decide.spool import check_writable, spool_folder
-from ioncast.service.folders.locked_folders import remove_leftovers
 from ioncast_base.clock import ClockCheck
 from ioncast_base.errors import BusyError
-
-_BETWEEN_S = 10.0
 
 
 class StateFolderStep:
@@ -27,16 +22,3 @@ class StateFolderStep:
         except OSError as error:
             raise BusyError(f"the state folder cannot be written: {error.strerror}") from error
         self.is_writable = True
-
-
-class UploadStep:
-    """Removes what killed workers left in the folder for temporary files."""
-
-    def __init__(self) -> None:
-        self._next_s = -math.inf
-
-    def step(self, clock: ClockCheck) -> None:
-        """Look for such files each ten seconds."""
-        if clock.boot_s >= self._next_s:
-            remove_leftovers()
-            self._next_s = clock.boot_s + _BETWEEN_S

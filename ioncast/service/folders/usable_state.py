@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ioncast.service.decide.prepared import prepared_file
 from ioncast.service.decide.spool import check_writable
-from ioncast.service.folders.locked_folders import locked_folder
 from ioncast_base.command_options import warn
 
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108
 # Files and folders that stay on the disk: written again as soon as the disk allows it.
 _ON_DISK = ("spool", "sessions", "results.key", "database")
 
@@ -24,6 +27,10 @@ def usable_state(state: str) -> Iterator[str]:
     Decisions are then lost until the given one can be written.
     """
     folder = Path(state).absolute()
+    # Only one service uses the given folder, so a folder in memory is one that a kill left.
+    prefix = f"ioncast-state-{hashlib.sha256(bytes(folder)).hexdigest()[:16]}-"
+    for left in _IN_MEMORY.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
     try:
         check_writable(folder)
     except OSError as error:
@@ -34,7 +41,10 @@ def usable_state(state: str) -> Iterator[str]:
     else:
         yield state
         return
-    with locked_folder(in_memory=True) as made:
+    owner = os.getpid()
+    in_memory = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir=in_memory))
+    try:
         for name in _ON_DISK:
             (made / name).symlink_to(folder / name)
         prepared = prepared_file(folder)
@@ -43,3 +53,7 @@ def usable_state(state: str) -> Iterator[str]:
             with suppress(OSError):
                 shutil.copy(path, made)
         yield str(made)
+    finally:
+        # A fork of this process that ends gets here, too.
+        if os.getpid() == owner:
+            shutil.rmtree(made, ignore_errors=True)

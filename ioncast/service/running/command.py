@@ -34,7 +34,7 @@ from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError, r
 # A service that was asked to end may be answering its last requests.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
 _DECISIONS, _WEB, _BACKGROUND = PARTS = ("decisions", "web", "background")
-# While a request with hundreds of large logs arrives, each log is an open file.
+# Each log of a request is an open file until its answer, and a run may have hundreds of logs.
 _OPEN_FILES = 16_384
 
 

@@ -125,9 +125,9 @@ class AdviceAnswer(Answered):
 def advise(form: AdviceOfLog) -> Response:
     """Check the logs of a run, and predict the seconds that following the advice would save."""
     of = service()
-    with uploaded("log") as uploads:
-        asked = form.asked(form.numbers(), of.settings)
-        found = of.children.run(_advised, place(), uploads, asked, of.thresholds, form.buffer_bytes)
+    uploads = uploaded("log")
+    asked = form.asked(form.numbers(), of.settings)
+    found = of.children.run(_advised, place(), uploads, asked, of.thresholds, form.buffer_bytes)
     return Response(found, mimetype=JSON)
 
 

@@ -217,9 +217,9 @@ def put_measurements(
         found = run(store_rows, place(), "measurements", sent, body.system, rows)
         return _stored(found, "measurements", body.system)
     assert form is not None  # noqa: S101
-    with uploaded("file") as [upload]:
-        told = ImportOptions(**form.model_dump(exclude={"replace"}))
-        found = run(import_measurements, place(), upload, told, replace=form.replace)
+    [upload] = uploaded("file")
+    told = ImportOptions(**form.model_dump(exclude={"replace"}))
+    found = run(import_measurements, place(), upload, told, replace=form.replace)
     return _stored(found, upload.name, form.system)
 
 

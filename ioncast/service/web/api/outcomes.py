@@ -308,25 +308,25 @@ def put_outcome(body: OutcomeReport | None, form: OutcomeOfLog | None) -> tuple[
         with writing() as (connection, note):
             return _stored(connection, note, body, None)
     assert form is not None  # noqa: S101
-    with uploaded("log") as uploads:
-        content, insights = content_of(uploads, form.nodes)
-        observed = form.bandwidth_mib_s or content.bandwidth_mib_s
-        if observed is None:
-            raise InputError(
-                "the log has no I/O time, so its bandwidth is unknown",
-                where=named([upload.name for upload in uploads]),
-                remedy="send bandwidth_mib_s",
-            )
-        given = form.model_dump()
-        told = RunDetails(**{name: given[name] for name in RunDetails.model_fields})
-        of_outcome = {name: given[name] for name in OutcomeReport.model_fields}
-        outcome = OutcomeReport(**{**of_outcome, "bandwidth_mib_s": observed})
-        with writing() as (connection, note):
-            run, _ = store_trace(connection, note, uploads, content, told)
-            got = form.bandwidth_mib_s or run.bandwidth_mib_s or observed
-            outcome = outcome.model_copy(update={"bandwidth_mib_s": got})
-            answer = _stored(connection, note, outcome, run.id)
-        add_insights(run, uploads, job_nodes(form.nodes, content.nodes), insights)
+    uploads = uploaded("log")
+    content, insights = content_of(uploads, form.nodes)
+    observed = form.bandwidth_mib_s or content.bandwidth_mib_s
+    if observed is None:
+        raise InputError(
+            "the log has no I/O time, so its bandwidth is unknown",
+            where=named([upload.name for upload in uploads]),
+            remedy="send bandwidth_mib_s",
+        )
+    given = form.model_dump()
+    told = RunDetails(**{name: given[name] for name in RunDetails.model_fields})
+    of_outcome = {name: given[name] for name in OutcomeReport.model_fields}
+    outcome = OutcomeReport(**{**of_outcome, "bandwidth_mib_s": observed})
+    with writing() as (connection, note):
+        run, _ = store_trace(connection, note, uploads, content, told)
+        got = form.bandwidth_mib_s or run.bandwidth_mib_s or observed
+        outcome = outcome.model_copy(update={"bandwidth_mib_s": got})
+        answer = _stored(connection, note, outcome, run.id)
+    add_insights(run, uploads, job_nodes(form.nodes, content.nodes), insights)
     return answer
 
 

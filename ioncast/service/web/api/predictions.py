@@ -338,9 +338,9 @@ def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
         found = run(_predicted_from_phases, place(), body, settings)
     else:
         assert form is not None  # noqa: S101
-        with uploaded("log") as uploads:
-            asked = form.asked(form.numbers(), settings)
-            found = run(_predicted_from_logs, place(), uploads, asked)
+        uploads = uploaded("log")
+        asked = form.asked(form.numbers(), settings)
+        found = run(_predicted_from_logs, place(), uploads, asked)
     return Response(found, mimetype=JSON)
 
 

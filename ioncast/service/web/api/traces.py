@@ -256,13 +256,13 @@ def put_trace(form: RunDetails) -> tuple[TraceAnswer, int]:
     200 if the history has all logs already. Further logs of a stored run, sent together with all
     stored ones, become a part of it.
     """
-    with uploaded("log") as uploads:
-        content, insights = content_of(uploads, form.nodes)
-        with writing() as (connection, note):
-            run, new = store_trace(connection, note, uploads, content, form)
-            measured = measured_systems(connection)
-        of_job = job_nodes(form.nodes, content.nodes)
-        no_insights = add_insights(run, uploads, of_job, insights)
+    uploads = uploaded("log")
+    content, insights = content_of(uploads, form.nodes)
+    with writing() as (connection, note):
+        run, new = store_trace(connection, note, uploads, content, form)
+        measured = measured_systems(connection)
+    of_job = job_nodes(form.nodes, content.nodes)
+    no_insights = add_insights(run, uploads, of_job, insights)
     warnings = [
         *content.warnings,
         *node_warnings(run.nodes, content.nodes),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import os
+from collections.abc import Sequence
 from math import ceil
-from pathlib import Path
 
 from flask import request
 from werkzeug.datastructures import FileStorage
 
 from ioncast.service.context import service
-from ioncast.service.folders.locked_folders import locked_folder
 from ioncast.service.store.run_insights import NewInsights
 from ioncast.service.web.http.problems import words_of
 from ioncast.service.web.sandbox.child import ChildLimits
@@ -29,29 +27,27 @@ _INSIGHTS_S = 20
 _CHUNK_BYTES = 1 << 20
 
 
-@contextmanager
-def uploaded(field: str) -> Iterator[list[Upload]]:
-    """Write all files of a field of the form to files that other processes can read."""
-    with ExitStack() as stack:
-        try:
-            folder = stack.enter_context(locked_folder())
-            # Each file is closed again, because a run may have hundreds of logs.
-            uploads = [
-                _written(sent, folder / str(number))
-                for number, sent in enumerate(request.files.getlist(field))
-            ]
-        except OSError as error:
-            raise _no_room(error) from error
-        yield uploads
+def uploaded(field: str) -> list[Upload]:
+    """Give all files of a field of the form paths at which other processes can read them.
+
+    The files have no names in a folder, so nothing is left of them after the request or a kill.
+    """
+    try:
+        return [_readable(sent) for sent in request.files.getlist(field)]
+    except OSError as error:
+        raise BusyError(
+            f"an upload cannot be written to a temporary file: {error.strerror}"
+        ) from error
 
 
-def _written(sent: FileStorage, path: Path) -> Upload:
+def _readable(sent: FileStorage) -> Upload:
     digest = hashlib.sha256()
-    with path.open("wb") as file:
-        while chunk := sent.stream.read(_CHUNK_BYTES):
-            digest.update(chunk)
-            file.write(chunk)
-    return Upload(str(path), name_of(sent.filename), digest.hexdigest())
+    while chunk := sent.stream.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    # Werkzeug keeps a small file in memory until its descriptor is asked for.
+    path = f"/proc/{os.getpid()}/fd/{sent.stream.fileno()}"
+    sent.stream.flush()
+    return Upload(path, name_of(sent.filename), digest.hexdigest())
 
 
 def name_of(filename: str | None) -> str:
@@ -106,7 +102,3 @@ def place() -> Place:
     """The place of the database, for functions in other processes."""
     settings = service().settings
     return Place(settings.database, settings.patience_s)
-
-
-def _no_room(error: OSError) -> BusyError:
-    return BusyError(f"an upload cannot be written to a temporary file: {error.strerror}")

@@ -304,8 +304,8 @@ def predict_log() -> Response:
     except ValidationError as error:
         return _predict_page(422, _told(error))
     try:
-        with uploaded("log") as uploads:
-            result = result_of_uploads(uploads, form)
+        uploads = uploaded("log")
+        result = result_of_uploads(uploads, form)
     except IoncastError as error:
         if not page_frame.wants_page():
             raise

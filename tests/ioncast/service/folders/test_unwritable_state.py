@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ioncast.service.folders.usable_state import usable_state
 from tests.support.disks import fill, remount, small_disk
 from tests.support.serving import (
     PATIENCE_S,
@@ -88,6 +90,18 @@ def test_a_service_starts_without_its_state_folder_and_records_again_when_it_can
             wait_for_state(served, "ok")
     [line] = [each for each in served.log.read_text().splitlines() if "warning: " in each]
     assert line.startswith(f"ioncast: warning: the state folder {state} cannot be written (")
+
+
+def test_a_folder_in_memory_that_a_killed_service_left_goes_at_the_next_start() -> None:
+    # Nothing can be written there.
+    state = f"/proc/{os.getpid()}/state"
+    killed = usable_state(state)
+    left = Path(killed.__enter__())
+    assert left.is_dir()
+    with usable_state(state) as made:
+        assert made != str(left)
+        assert not left.exists()
+    assert not Path(made).exists()
 
 
 def unrecorded(served: Served) -> float:
