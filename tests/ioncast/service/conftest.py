@@ -40,6 +40,7 @@ def patience() -> Iterator[None]:
         patched.setattr(keepers, "_SILENCE_S", 60.0)
         patched.setattr(summary_step, "_COUNTING_S", 60.0)
         patched.setattr(advised, "_ADVICE_S", 600)
+        patched.setattr(child, "_START_S", 600)
         yield
 
 
