@@ -20,16 +20,23 @@ _ON_DISK = ("spool", "sessions", "results.key", "database")
 
 
 @contextmanager
-def usable_state(state: str) -> Iterator[str]:
+def usable_state(state: str, shared: Path | None = None) -> Iterator[str]:
     """Return a state folder that can be written, until the block ends.
 
     If the given one cannot be written, it is a folder in memory with the last prepared answers.
     Decisions are then lost until the given one can be written.
+
+    Parameters
+    ----------
+    state : str
+        The state folder of the settings.
+    shared : Path, optional
+        The folder in memory for a part of the service, which others use too; it stays.
     """
     folder = Path(state).absolute()
     # Only one service uses the given folder, so a folder in memory is one that a kill left.
     prefix = f"ioncast-state-{hashlib.sha256(bytes(folder)).hexdigest()[:16]}-"
-    for left in _IN_MEMORY.glob(f"{prefix}*"):
+    for left in _IN_MEMORY.glob(f"{prefix}*") if shared is None else ():
         shutil.rmtree(left, ignore_errors=True)
     try:
         check_writable(folder)
@@ -41,19 +48,27 @@ def usable_state(state: str) -> Iterator[str]:
     else:
         yield state
         return
-    owner = os.getpid()
+    if shared is not None:
+        with suppress(FileExistsError):
+            shared.mkdir(mode=0o700)
+            _fill(shared, folder)
+        yield str(shared)
+        return
     in_memory = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
     made = Path(tempfile.mkdtemp(prefix=prefix, dir=in_memory))
     try:
-        for name in _ON_DISK:
-            (made / name).symlink_to(folder / name)
-        prepared = prepared_file(folder)
-        for path in prepared.parent.glob(f"{prepared.name}*"):
-            # Without this file answers are prepared from the database.
-            with suppress(OSError):
-                shutil.copy(path, made)
+        _fill(made, folder)
         yield str(made)
     finally:
-        # A fork of this process that ends gets here, too.
-        if os.getpid() == owner:
-            shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _fill(made: Path, folder: Path) -> None:
+    """Link what stays on the disk, and copy the prepared answers."""
+    for name in _ON_DISK:
+        (made / name).symlink_to(folder / name)
+    prepared = prepared_file(folder)
+    for path in prepared.parent.glob(f"{prepared.name}*"):
+        # Without this file answers are prepared from the database.
+        with suppress(OSError):
+            shutil.copy(path, made)

@@ -23,6 +23,7 @@ from ioncast.service.running.binding import (
     check_binds,
     counts_folder,
     listening,
+    runtime_folder,
     with_decisions_bind,
 )
 from ioncast.service.running.demo_step import let_import
@@ -112,7 +113,9 @@ def serve(
             flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
         settings = read_settings(config, flags)
         stack.enter_context(_only_one(settings.state, part))
-        state = stack.enter_context(usable_state(settings.state))
+        runtime = runtime_folder(os.environ)
+        shared = Path(runtime) / "state" if part and runtime else None
+        state = stack.enter_context(usable_state(settings.state, shared))
         settings = with_decisions_bind(settings.model_copy(update={"state": state}), os.environ)
         begun = {part} if part else set(PARTS)
         check_binds(

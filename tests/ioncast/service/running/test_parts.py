@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ioncast.service.decide.prepared import prepared_file
 from ioncast.service.running.command import PARTS
+from tests.support.disks import remount, small_disk
 from tests.support.serving import (
     PATIENCE_S,
     Served,
@@ -27,9 +29,9 @@ pytestmark = pytest.mark.serving
 HACC = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
 
 
-def start_part(folder: Path, part: str, port: int) -> Served:
+def start_part(folder: Path, part: str, port: int, **environment: str) -> Served:
     told = ("--part", part, "--db", str(folder / "bench.sqlite"))
-    return start(folder, *told, port=port)
+    return start(folder, *told, port=port, environment=environment)
 
 
 @pytest.fixture
@@ -104,3 +106,23 @@ def test_a_whole_service_does_not_start_beside_its_parts(
     assert other.process.wait(PATIENCE_S) == 2
     assert "another service uses this state folder" in other.log.read_text()
     assert parts["decisions"].decide(HACC).status == 200
+
+
+@pytest.mark.root
+@pytest.mark.promise("service-state-not-writable")
+def test_parts_share_answers_in_memory_while_the_state_folder_cannot_be_written(
+    tmp_path: Path, demo_on_sqlite: Path
+) -> None:
+    shutil.copy(demo_on_sqlite, tmp_path / "bench.sqlite")
+    (tmp_path / "run").mkdir()
+    with small_disk(tmp_path / "state") as state, ExitStack() as stack:
+        remount(state, "ro")
+        port = free_port()
+        background, decisions = (
+            start_part(tmp_path, part, port, RUNTIME_DIRECTORY=str(tmp_path / "run"))
+            for part in ("background", "decisions")
+        )
+        stack.callback(stop, background)
+        stack.callback(stop, decisions)
+        decisions.wait_until_prepared(HACC)
+        assert prepared_file(tmp_path / "run" / "state").exists()
