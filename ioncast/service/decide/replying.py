@@ -59,9 +59,9 @@ def answer_at_once(
     return [reply.body]
 
 
-def ask(of: Resources, request: Request) -> Response:
+def ask(of: Resources, request: Request, session_token: str | None = None) -> Response:
     """Answer any question by GET; an unusable token or question is a RequestError."""
-    authorise("reader", of, request)
+    authorise("reader", of, request, session_token)
     question = checked_query(Question, request.environ)
     return _answered(of, request, question, [question.executable])
 

@@ -16,7 +16,7 @@ from ioncast_base.command_options import warn
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108
 # Files and folders that stay on the disk: written again as soon as the disk allows it.
-_ON_DISK = ("spool", "sessions", "results.key", "database")
+_ON_DISK = ("spool", "results.key", "database")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from ioncast.service.web.api.queries import queries
 from ioncast.service.web.api.queue import queue
 from ioncast.service.web.api.slow_io_nodes import slow
 from ioncast.service.web.api.traces import traces
-from ioncast.service.web.http import problems
+from ioncast.service.web.http import problems, sessions
 from ioncast.service.web.http.uploads import MOST_LOGS
 from ioncast.service.web.pages.assets import assets
 from ioncast.service.web.pages.views import pages
@@ -76,6 +76,7 @@ def create_app(settings: Settings) -> Flask:
         )
     metrics.register(app)
     problems.register(app)
+    sessions.register(app)
     app.after_request(_secure)
     for blueprint in (
         decisions,

@@ -12,6 +12,7 @@ from ioncast.service.context import service
 from ioncast.service.decide import replying
 from ioncast.service.decide.questions import DecisionAnswer, Question, QuestionWithScript
 from ioncast.service.web.http.framework import Operation, describe
+from ioncast.service.web.http.sessions import token_of_session
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -38,7 +39,7 @@ def ask() -> Response:
 
     With `Accept: text/plain` the answer is only the number, or 204 for no answer.
     """
-    return replying.ask(service(), request)
+    return replying.ask(service(), request, token_of_session())
 
 
 @decisions.post(replying.PATH)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timezone
-from typing import Literal, TypeVar
+from typing import Literal
 
 from limits import RateLimitItem
-from werkzeug.wrappers import Request, Response
+from werkzeug.wrappers import Request
 
 from ioncast.service.decide.prepared import KnownToken
 from ioncast.service.decide.resources import Resources
 from ioncast.service.store.credentials import ROLES, digest
-from ioncast.service.web.http import sessions
 from ioncast.service.web.http.problems import RequestError
 
 Role = Literal["reader", "scheduler", "admin"]
-_Response = TypeVar("_Response", bound=Response)
 
-COOKIE = "ioncast_session"
 # The kind of the error for a token that was revoked or never existed.
 UNKNOWN_TOKEN = "unknown-token"  # noqa: S105
 _BEARER = "bearer "
@@ -29,7 +26,9 @@ _HOW_TO_SEND = "send it in the header `Authorization: Bearer TOKEN`"
 _HOW_TO_GET = "an admin makes tokens with `ioncast token add`"
 
 
-def authorise(role: Role | None, of: Resources, request: Request) -> None:
+def authorise(
+    role: Role | None, of: Resources, request: Request, session_token: str | None = None
+) -> None:
     """Reject a request whose token does not have a role or a higher one.
 
     Parameters
@@ -37,12 +36,18 @@ def authorise(role: Role | None, of: Resources, request: Request) -> None:
     role : str or None
         The role that is needed; None needs no token. Reading needs no token when `reading` is
         "open". A wrong token is still rejected, so that its owner notices.
+    session_token : str, optional
+        The hash of the token of the browser's session, for a request without a token.
     """
     header = request.headers.get("Authorization")
     needs_none = role is None or (role == "reader" and of.settings.reading == "open")
     if header is None and needs_none:
         return
-    token_sha256 = _token_given(header, role, of, request)
+    if header is not None:
+        token_sha256: str | None = _token_given(header)
+    else:
+        # Another site can make a browser send a request with its cookie, so a session only reads.
+        token_sha256 = session_token if role == "reader" else None
     if token_sha256 is None:
         raise RequestError(
             401,
@@ -89,23 +94,17 @@ def reject_other_origins(request: Request) -> None:
         )
 
 
-def _token_given(
-    header: str | None, role: Role | None, of: Resources, request: Request
-) -> str | None:
-    """The hash of the token of a request; None without a token."""
-    if header is not None:
-        if header[: len(_BEARER)].lower() != _BEARER:
-            raise RequestError(
-                401,
-                "token-needed",
-                "the Authorization header has no bearer token",
-                remedy=_HOW_TO_SEND,
-                headers=_CHALLENGE,
-            )
-        return digest(header[len(_BEARER) :].strip())
-    # Another site can make a browser send a request with this cookie, so a cookie only reads.
-    session = request.cookies.get(COOKIE) if role == "reader" else None
-    return None if session is None else sessions.token_of(of.settings.state, session)
+def _token_given(header: str) -> str:
+    """The hash of the token in a header."""
+    if header[: len(_BEARER)].lower() != _BEARER:
+        raise RequestError(
+            401,
+            "token-needed",
+            "the Authorization header has no bearer token",
+            remedy=_HOW_TO_SEND,
+            headers=_CHALLENGE,
+        )
+    return digest(header[len(_BEARER) :].strip())
 
 
 def role_of(of: Resources, token_sha256: str, client: str | None) -> Role:
@@ -165,26 +164,3 @@ def _refuse(of: Resources, limit: RateLimitItem, *key: str) -> None:
         remedy=f"wait {wait_s} s",
         headers={"Retry-After": str(wait_s)},
     )
-
-
-def with_session(
-    response: _Response, token_sha256: str, of: Resources, request: Request
-) -> _Response:
-    """Give a browser a session."""
-    response.set_cookie(
-        COOKIE,
-        sessions.begin(of.settings.state, token_sha256),
-        max_age=sessions.LIFE_S,
-        secure=request.is_secure,
-        httponly=True,
-        samesite="Strict",
-    )
-    return response
-
-
-def without_session(response: _Response, of: Resources, request: Request) -> _Response:
-    """End the session of a browser, and delete its cookie."""
-    if session := request.cookies.get(COOKIE):
-        sessions.end(of.settings.state, session)
-    response.delete_cookie(COOKIE)
-    return response

@@ -29,6 +29,7 @@ from ioncast.service.web.http.given import (
     wrong_type,
 )
 from ioncast.service.web.http.problems import RequestError
+from ioncast.service.web.http.sessions import token_of_session
 from ioncast_base.errors import InputError
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def operation(
         def operate(**arguments: Any) -> Response:
             if about.limited:
                 limit_client(service(), request)
-            authorise(about.role, service(), request)
+            authorise(about.role, service(), request, token_of_session())
             if about.query is not None:
                 arguments["query"] = checked_query(about.query, request.environ)
             if about.body is not None or about.form is not None:

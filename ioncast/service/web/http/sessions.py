@@ -1,79 +1,77 @@
-"""Sessions of browsers: a cookie names a session, and never holds a token.
+"""Sessions of browsers: a signed cookie with the hash of a token, and never with the token itself.
 
-A session is a file in the state folder: its name is the hash of the cookie, its content that of the
-token. So all workers know it, also after a restart, and it ends with its file or its token.
+All workers know the key of the signature, also after a restart. A session ends with its token,
+after 30 days, or at the logout of its browser.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import secrets
-import time
-from pathlib import Path
+import hashlib
+from datetime import timedelta
+from typing import cast
 
-from ioncast.service.store.credentials import digest
+from flask import Flask, Request, request, session
+from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
+from itsdangerous import URLSafeTimedSerializer
+
+from ioncast.service.context import service
+from ioncast.service.web.results.service_key import service_key
 from ioncast_base.errors import BusyError
 
-LIFE_S = 30 * 24 * 3600
-# A token that a group shares has a session for each browser. Each session takes an inode.
-_MOST_OF_TOKEN = 100
-_FOLDER = "sessions"
-_RANDOM_BYTES = 32
+COOKIE = "ioncast_session"
+_LIFE = timedelta(days=30)
+_TOKEN = "token_sha256"  # noqa: S105
 
 
-def begin(state: str, token_sha256: str) -> str:
-    """Begin a session; remove the oldest of too many of this token.
+class _Sessions(SecureCookieSessionInterface):
+    """Flask's sessions; the key is read when a browser has a session or begins one."""
 
-    A session that is too old is only rejected, because the clock may be wrong.
-    """
-    session = secrets.token_urlsafe(_RANDOM_BYTES)
-    path = _path(state, session)
+    # Sealed results have the same key.
+    salt = "ioncast session"
+    digest_method = staticmethod(hashlib.sha256)
+
+    def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
+        """Read the session of a request; without a valid cookie it is empty."""
+        if COOKIE not in request.cookies:
+            return self.session_class()
+        try:
+            return super().open_session(app, request)
+        except OSError:
+            # Pages that are open can be read without the state folder.
+            return self.session_class()
+
+    def get_signing_serializer(self, app: Flask) -> URLSafeTimedSerializer | None:
+        """Sign with the key of the state folder."""
+        app.secret_key = service_key(service().settings.state)
+        return super().get_signing_serializer(app)
+
+    def get_cookie_secure(self, app: Flask) -> bool:
+        """Send the cookie of a page over https only over https."""
+        return request.is_secure
+
+
+def register(app: Flask) -> None:
+    """Let an application have sessions."""
+    app.session_interface = _Sessions()
+    app.config.update(
+        SESSION_COOKIE_NAME=COOKIE,
+        SESSION_COOKIE_SAMESITE="Strict",
+        PERMANENT_SESSION_LIFETIME=_LIFE,
+        SESSION_REFRESH_EACH_REQUEST=False,
+    )
+
+
+def begin(token_sha256: str) -> None:
+    """Begin a session of a token; BusyError if the key cannot be used."""
+    state = service().settings.state
     try:
-        path.parent.resolve().mkdir(parents=True, exist_ok=True, mode=0o700)
-        _make_room(path.parent, token_sha256)
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(token_sha256)
+        service_key(state)
     except OSError as error:
-        raise BusyError(f"a session cannot be written: {error.strerror}", where=state) from error
-    return session
+        raise BusyError(f"a session cannot begin: {error}", where=state) from error
+    session[_TOKEN] = token_sha256
+    session.permanent = True
 
 
-def token_of(state: str, session: str) -> str | None:
-    """The hash of the token of a session; None if there is no such session or it is too old."""
-    path = _path(state, session)
-    try:
-        if _is_old(path):
-            return None
-        return path.read_text()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise BusyError(f"a session cannot be read: {error.strerror}", where=state) from error
-
-
-def end(state: str, session: str) -> None:
-    """End a session; its cookie is worth nothing afterwards."""
-    try:
-        _path(state, session).unlink(missing_ok=True)
-    except OSError as error:
-        raise BusyError(f"a session cannot be ended: {error.strerror}", where=state) from error
-
-
-def _path(state: str, session: str) -> Path:
-    return Path(state) / _FOLDER / digest(session)
-
-
-def _is_old(path: Path) -> bool:
-    return path.stat().st_mtime < time.time() - LIFE_S
-
-
-def _make_room(folder: Path, token_sha256: str) -> None:
-    theirs = []
-    for path in folder.iterdir():
-        # Another worker may remove it at the same time.
-        with contextlib.suppress(FileNotFoundError):
-            if path.read_text() == token_sha256:
-                theirs.append((path.stat().st_mtime_ns, path))
-    for _, path in sorted(theirs, reverse=True)[_MOST_OF_TOKEN - 1 :]:
-        path.unlink(missing_ok=True)
+def token_of_session() -> str | None:
+    """The hash of the token of the request's session; None without a session."""
+    return cast("str | None", session.get(_TOKEN))

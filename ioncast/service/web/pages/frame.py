@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
-from flask import Blueprint, Flask, Response, redirect, render_template, request, url_for
+from flask import Blueprint, Flask, Response, redirect, render_template, request, session, url_for
 from jinja2 import FileSystemLoader
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
@@ -17,12 +17,8 @@ from benchdb.measurements.coverage_page import TEMPLATES as COVERAGE
 from ioncast.service.context import service
 from ioncast.service.store.decisions import DecisionRow
 from ioncast.service.web.http import problems
-from ioncast.service.web.http.access import (
-    COOKIE,
-    UNKNOWN_TOKEN,
-    authorise,
-    without_session,
-)
+from ioncast.service.web.http.access import UNKNOWN_TOKEN, authorise
+from ioncast.service.web.http.sessions import COOKIE, token_of_session
 from ioncast.service.web.pages.assets import asset_url
 from ioncast.show.rendering import TEMPLATES, is_marked
 from ioncast_base.errors import DatabaseError, IoncastError
@@ -107,17 +103,16 @@ def wants_page() -> bool:
 def _to_login() -> Response | None:
     """Send a browser without a valid token to the login page."""
     try:
-        authorise("reader", service(), request)
+        authorise("reader", service(), request, token_of_session())
     except problems.RequestError as error:
         if error.http_status != _UNAUTHORISED or not wants_page():
             raise
         here = request.full_path.rstrip("?") if request.method == "GET" else request.path
         where = url_for("pages.login", next=here)
-        response = cast("Response", redirect(where, 303))
+        # Another session perhaps seems old only because the clock is wrong.
         if error.kind == UNKNOWN_TOKEN:
-            return without_session(response, service(), request)
-        # Perhaps the session seems old only because the clock is wrong.
-        return response
+            session.clear()
+        return cast("Response", redirect(where, 303))
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from flask import Blueprint, Response, current_app, redirect, request, url_for
+from flask import Blueprint, Response, current_app, redirect, request, session, url_for
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
@@ -41,13 +41,11 @@ from ioncast.service.store.outcomes import newest_outcomes, systems_with_outcome
 from ioncast.service.store.queue_reports import hours_of_queues, newest_queue_reports
 from ioncast.service.web.api.benchmarks import untried_of
 from ioncast.service.web.api.jobs import explained_job
-from ioncast.service.web.http import openapi
+from ioncast.service.web.http import openapi, sessions
 from ioncast.service.web.http.access import (
     limit_client,
     reject_other_origins,
     role_of,
-    with_session,
-    without_session,
 )
 from ioncast.service.web.http.uploads import uploaded
 from ioncast.service.web.pages import frame as page_frame
@@ -342,18 +340,16 @@ def enter() -> Response:
     except IoncastError as error:
         told = problem_of(error)
         return page("login.html", told["status"], following=following, problem=told["detail"])
-    return with_session(
-        cast("Response", redirect(following, 303)), digest(token), service(), request
-    )
+    sessions.begin(digest(token))
+    return cast("Response", redirect(following, 303))
 
 
 @pages.post("/logout")
 def logout() -> Response:
-    """End the session."""
+    """End the session of this browser."""
     reject_other_origins(request)
-    return without_session(
-        cast("Response", redirect(url_for("pages.login"), 303)), service(), request
-    )
+    session.clear()
+    return cast("Response", redirect(url_for("pages.login"), 303))
 
 
 def _chosen(connection: Connection, systems: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The key with which a service recognises what it sealed itself."""
+"""The key with which a service recognises the results and sessions that it made itself."""
 
 from __future__ import annotations
 

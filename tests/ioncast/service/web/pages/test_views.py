@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import hashlib
 import html
 import io
 import json
-import os
 import re
 import shlex
 import shutil
 import time
+from base64 import urlsafe_b64encode
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,6 +26,7 @@ import pytest
 from click.testing import CliRunner
 from flask import Flask
 from flask.testing import FlaskClient
+from itsdangerous import URLSafeTimedSerializer
 from werkzeug.test import TestResponse
 
 from benchdb.measurements.listing import configurations_after
@@ -43,7 +46,6 @@ from ioncast.service.store.outcomes import joined_outcomes, store_outcome
 from ioncast.service.store.runs import NewRun, StoredRun, runs_of, store_run
 from ioncast.service.store.tokens import add_token, revoke_token
 from ioncast.service.web.app import create_app
-from ioncast.service.web.http import sessions
 from ioncast.service.web.pages.views import pages
 from ioncast_base.pages.rendering import STYLE
 from ioncast_base.wording import bandwidth, in_digits, in_words
@@ -1091,17 +1093,25 @@ class TestWhereReadingIsClosed:
         headers = {"Authorization": f"Bearer {cookie.value}"}
         assert client.get("/v1/systems", headers=headers).status_code == 401
 
-    def test_a_stolen_cookie_is_worth_nothing_after_the_logout(
-        self, client: FlaskClient, token: str, app: Flask
+    def test_a_copied_cookie_is_worth_nothing_after_its_token_is_revoked(
+        self,
+        client: FlaskClient,
+        token: str,
+        app: Flask,
+        settings: Settings,
+        keep: Callable[[], None],
     ) -> None:
         self.log_in(client, token)
         cookie = client.get_cookie("ioncast_session")
         assert cookie is not None
         thief = app.test_client()
         thief.set_cookie("ioncast_session", cookie.value)
-        assert thief.get("/", headers=BROWSER).status_code == 200
         client.post("/logout", headers=BROWSER)
-        thief.set_cookie("ioncast_session", cookie.value)
+        assert client.get_cookie("ioncast_session") is None
+        assert thief.get("/", headers=BROWSER).status_code == 200
+        with opened_database(settings.database) as database, transaction(database, write=True) as c:
+            revoke_token(c, "somebody")
+        keep()
         assert thief.get("/", headers=BROWSER).status_code == 303
 
     def test_other_workers_and_the_service_after_a_restart_know_the_session(
@@ -1116,43 +1126,70 @@ class TestWhereReadingIsClosed:
             other.set_cookie("ioncast_session", cookie.value)
             assert other.get("/", headers=BROWSER).status_code == 200
 
-    def test_a_session_ends_after_a_month(
-        self, client: FlaskClient, token: str, settings: Settings
+    def test_a_session_ends_after_30_days_also_of_a_browser_that_came_every_day(
+        self, client: FlaskClient, token: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        self.log_in(client, token)
-        [session] = (Path(settings.state) / "sessions").iterdir()
-        assert session.stat().st_mode & 0o077 == 0
-        long_ago = session.stat().st_mtime - 31 * 24 * 3600
-        os.utime(session, (long_ago, long_ago))
-        assert client.get("/", headers=BROWSER).status_code == 303
+        began_s = time.time()
+        monkeypatch.setattr("time.time", lambda: began_s)
+        entered = self.log_in(client, token)
+        expires = parsedate_to_datetime(entered.headers["Set-Cookie"].split("xpires=")[1][:29])
+        assert abs(expires.timestamp() - (began_s + 30 * 24 * 3600)) < 60
+        cookie = client.get_cookie("ioncast_session")
+        assert cookie is not None
+        for days, status in ((1, 200), (29.9, 200), (30.1, 303)):
+            monkeypatch.setattr("time.time", lambda days=days: began_s + days * 24 * 3600)
+            client.set_cookie("ioncast_session", cookie.value)
+            response = client.get("/", headers=BROWSER)
+            assert (response.status_code, "Set-Cookie" in response.headers) == (status, False)
 
     def test_a_session_that_seems_old_while_the_clock_is_wrong_goes_on_afterwards(
-        self, client: FlaskClient, token: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+        self, client: FlaskClient, token: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.log_in(client, token)
         ahead_s = time.time() + 1200 * 86_400
         with monkeypatch.context() as patched:
             patched.setattr("time.time", lambda: ahead_s)
             assert client.get("/", headers=BROWSER).status_code == 303
-            sessions.begin(settings.state, digest(token))
         assert client.get("/", headers=BROWSER).status_code == 200
 
-    def test_the_oldest_of_too_many_sessions_of_a_token_ends(
+    def test_a_cookie_that_this_service_did_not_sign_opens_nothing(
         self, client: FlaskClient, token: str, settings: Settings
     ) -> None:
-        folder = Path(settings.state) / "sessions"
-        other = sessions.begin(settings.state, digest("another token"))
-        first = sessions.begin(settings.state, digest(token))
-        for path in folder.iterdir():
-            os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 3600))
-        for _ in range(99):
-            sessions.begin(settings.state, digest(token))
-        assert sessions.token_of(settings.state, first) == digest(token)
         self.log_in(client, token)
-        assert sessions.token_of(settings.state, first) is None
-        assert sessions.token_of(settings.state, other) == digest("another token")
-        assert len(list(folder.iterdir())) == 101
+        cookie = client.get_cookie("ioncast_session")
+        assert cookie is not None
+        content, signed_at, signature = cookie.value.rsplit(".", 2)
+        admin = urlsafe_b64encode(b'{"token_sha256":"%b"}' % digest("admin").encode()).decode()
+        key = Path(settings.state) / "results.key"
+        forged = [
+            f"{admin.rstrip('=')}.{signed_at}.{signature}",
+            f"{content}.{signed_at}.{signature[:-2]}",
+            f"{content}.{signed_at}",
+            # The salt of results that the same key seals.
+            URLSafeTimedSerializer(
+                key.read_bytes(),
+                salt="ioncast kept result",
+                signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
+            ).dumps({"token_sha256": digest(token)}),
+        ]
+        for made_up in forged:
+            assert made_up != cookie.value
+            client.set_cookie("ioncast_session", made_up)
+            assert client.get("/", headers=BROWSER).status_code == 303, made_up
+        client.set_cookie("ioncast_session", cookie.value)
         assert client.get("/", headers=BROWSER).status_code == 200
+        key.unlink()
+        assert client.get("/", headers=BROWSER).status_code == 303
+
+    def test_without_the_key_only_logins_fail(
+        self, client: FlaskClient, token: str, settings: Settings
+    ) -> None:
+        client.set_cookie("ioncast_session", "old")
+        (Path(settings.state) / "results.key").mkdir()
+        assert client.get("/", headers=BROWSER).status_code == 303
+        response = self.log_in(client, token)
+        assert (response.status_code, "Set-Cookie" in response.headers) == (503, False)
+        assert "a session cannot begin" not in response.text
 
     @pytest.mark.usefixtures("stopped_clock")
     def test_a_client_that_logs_in_too_often_has_to_wait(
