@@ -155,14 +155,19 @@ class MeasuredOnAnswer(BaseModel):
     )
 
 
-class ConfigurationItem(BaseModel):
-    """A configuration with its measurements by system."""
+class DescribedConfiguration(BaseModel):
+    """A configuration in an answer."""
 
-    id: int
-    command: str = Field(description="The IOR command line.")
+    command: str = Field(description="The configuration's IOR command line.")
     tasks: int | None
     nodes: int | None
     fsync: _Fsync
+
+
+class ConfigurationItem(DescribedConfiguration):
+    """A configuration with its measurements by system."""
+
+    id: int
     measured: list[MeasuredOnAnswer]
 
 
@@ -178,12 +183,9 @@ class ConfigurationQuery(PageQuery):
     )
 
 
-class NewMeasurement(RequestModel):
+class NewMeasurement(NewConfiguration):
     """A repetition of a configuration with a number of I/O nodes."""
 
-    command: Command
-    tasks: _Tasks | None = None
-    nodes: _Nodes | None = None
     io_nodes: RanWith
     bandwidth_mib_s: Bandwidth
     bytes: Bytes | None = Field(None, description="Bytes that the run moved.")
@@ -230,15 +232,11 @@ class MeasurementsAnswer(BaseModel):
     configurations: int
 
 
-class MeasurementItem(BaseModel):
+class MeasurementItem(DescribedConfiguration):
     """A measurement."""
 
     id: int
     configuration_id: int
-    command: str = Field(description="The configuration's IOR command line.")
-    tasks: int | None
-    nodes: int | None
-    fsync: _Fsync
     io_nodes: int
     repetition: int = Field(description="The number of the repetition in its cell, from 0.")
     bandwidth_mib_s: float
@@ -259,8 +257,8 @@ class MeasurementPage(Page[MeasurementItem]):
     """Measurements by configuration, I/O nodes, engine and repetition."""
 
 
-class MeasurementQuery(PageOfSystem):
-    """A part of the list of a system's measurements."""
+class MeasuredQuery(PageOfSystem):
+    """A part of the list of a system's measurements or curves."""
 
     configuration: Id | None = Field(None, description="Only measurements of this configuration.")
 
@@ -272,14 +270,10 @@ class CurveCell(BaseModel):
     bandwidths_mib_s: list[float] = Field(description="In MiB/s, in the order of repetitions.")
 
 
-class CurveItem(BaseModel):
+class CurveItem(DescribedConfiguration):
     """A measured curve of one engine."""
 
     configuration_id: int
-    command: str = Field(description="The configuration's IOR command line.")
-    tasks: int | None
-    nodes: int | None
-    fsync: _Fsync
     engine: str
     stonewalled: bool = Field(
         description="Whether a time limit ended runs before they moved all bytes."
@@ -341,12 +335,6 @@ class CurvePage(Page[CurveItem]):
     """Curves by configuration; `limit` counts configurations."""
 
 
-class CurveQuery(PageOfSystem):
-    """A part of the list of a system's curves."""
-
-    configuration: Id | None = Field(None, description="Only measurements of this configuration.")
-
-
 class CellItem(BaseModel):
     """A configuration with one number of I/O nodes."""
 
@@ -368,14 +356,10 @@ class CellItem(BaseModel):
     stale: bool
 
 
-class CoverageItem(BaseModel):
+class CoverageItem(DescribedConfiguration):
     """The cells of one configuration, of one engine."""
 
     configuration_id: int
-    command: str = Field(description="The configuration's IOR command line.")
-    tasks: int | None
-    nodes: int | None
-    fsync: _Fsync
     engine: str
     cells: list[CellItem] = Field(
         description="A cell for each number of I/O nodes on the page; some may be missing."
@@ -413,16 +397,12 @@ class CoverageAsked(RequestModel):
     stale_after_s: _StaleAfter = STALE_AFTER_S
 
 
-class WantedItem(BaseModel):
+class WantedItem(DescribedConfiguration):
     """The cells of a configuration that was asked for, of one engine."""
 
     configuration_id: int | None = Field(
         description="Null if the database lacks the configuration."
     )
-    command: str = Field(description="The configuration's IOR command line.")
-    tasks: int | None
-    nodes: int | None
-    fsync: _Fsync
     engine: str | None = Field(description="Null if nothing was measured on the system.")
     cells: list[CellItem] = Field(
         description="A cell for each number of I/O nodes in the request; some may be missing."

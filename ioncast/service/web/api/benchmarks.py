@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import Blueprint, Response, request
 from sqlalchemy import Connection
 
 from benchdb.measurements import listing
 from benchdb.measurements.coverage import (
-    Cell,
     CoverageRow,
     WantedRow,
     coverage,
@@ -27,7 +27,6 @@ from benchdb.store.systems import system_id_of, system_names
 from ioncast.service.context import service
 from ioncast.service.store.applications import application
 from ioncast.service.web.api.benchmark_values import (
-    CellItem,
     ChangeItem,
     ChangeQuery,
     ConfigurationItem,
@@ -38,15 +37,13 @@ from ioncast.service.web.api.benchmark_values import (
     CoverageItem,
     CoveragePage,
     CoverageQuery,
-    CurveCell,
     CurveItem,
     CurvePage,
-    CurveQuery,
-    MeasuredOnAnswer,
+    DescribedConfiguration,
+    MeasuredQuery,
     MeasurementFile,
     MeasurementItem,
     MeasurementPage,
-    MeasurementQuery,
     MeasurementsAnswer,
     NewChange,
     NewConfiguration,
@@ -67,6 +64,8 @@ from ioncast.service.web.http.writers import log_write, writing
 from ioncast.service.web.sandbox.tasks import Place, import_measurements, store_rows
 from ioncast_base.errors import InputError, UnknownNameError
 from ior_configs import IorConfig
+
+_Item = TypeVar("_Item", bound=DescribedConfiguration)
 
 benchmarks = Blueprint("benchmarks", __name__)
 
@@ -172,11 +171,11 @@ def put_configuration(body: NewConfiguration) -> tuple[ConfigurationItem, int]:
 @benchmarks.get("/v1/measurements")
 @operation(
     "What was measured?",
-    query=MeasurementQuery,
+    query=MeasuredQuery,
     answers={200: MeasurementPage},
     also=(404, 503),
 )
-def list_measurements(query: MeasurementQuery) -> MeasurementPage:
+def list_measurements(query: MeasuredQuery) -> MeasurementPage:
     """List a system's measurements by configuration, I/O nodes, engine and repetition."""
     with transaction(service().database) as connection:
         rows = listing.measurements_after(
@@ -226,11 +225,11 @@ def put_measurements(
 @benchmarks.get("/v1/curves")
 @operation(
     "What bandwidth was measured with each number of I/O nodes?",
-    query=CurveQuery,
+    query=MeasuredQuery,
     answers={200: CurvePage},
     also=(404, 503),
 )
-def list_curves(query: CurveQuery) -> CurvePage:
+def list_curves(query: MeasuredQuery) -> CurvePage:
     """List a system's curves with every repetition in use, by configuration."""
     with transaction(service().database) as connection:
         ids = _ids(connection, query, query.configuration)
@@ -281,7 +280,7 @@ def list_coverage(query: CoverageQuery) -> CoveragePage:
         )
     by_id = sorted(rows, key=lambda row: (row.id, row.engine))
     return CoveragePage(
-        items=[_coverage(row) for row in by_id],
+        items=[_covered_item(CoverageItem, row) for row in by_id],
         next=following,
         stale_after_s=query.stale_after_s,
     )
@@ -314,7 +313,7 @@ def _covered(database: Place, text: bytes) -> bytes:
             now=datetime.now(timezone.utc),
             stale_after_s=asked.stale_after_s,
         )
-    items = [_wanted(row) for row in rows]
+    items = [_covered_item(WantedItem, row) for row in rows]
     answer = CoverageAnswer(items=items, stale_after_s=asked.stale_after_s)
     return answer.model_dump_json().encode()
 
@@ -381,72 +380,33 @@ def _stored(file: StoredFile, name: str, system: str) -> tuple[MeasurementsAnswe
     return answer, 201 if is_new else 200
 
 
-def _named(config: IorConfig) -> dict[str, Any]:
-    """The fields of an answer that describe a configuration."""
-    return {
+def _item(model: type[_Item], config: IorConfig, values: Mapping[str, Any]) -> _Item:
+    """Make an answer with the description of a configuration."""
+    named = {
         "command": config.command_line(),
         "tasks": config.tasks,
         "nodes": config.nodes,
         "fsync": config.fsync,
     }
+    return model.model_validate({**values, **named}, from_attributes=True)
 
 
 def _configuration(row: listing.StoredConfiguration) -> ConfigurationItem:
-    measured = [MeasuredOnAnswer.model_validate(one, from_attributes=True) for one in row.measured]
-    return ConfigurationItem(id=row.id, **_named(row.config), measured=measured)
+    return _item(ConfigurationItem, row.config, vars(row))
 
 
 def _measurement(row: listing.StoredMeasurement) -> MeasurementItem:
-    one = row.measurement
-    return MeasurementItem(
-        id=row.id,
-        configuration_id=row.configuration_id,
-        **_named(one.config),
-        io_nodes=one.io_nodes,
-        repetition=row.repetition,
-        bandwidth_mib_s=one.bandwidth_mib_s,
-        bytes=one.bytes,
-        time_s=one.time_s,
-        started=one.started,
-        engine=one.engine,
-        engine_version=one.engine_version,
-        used=one.used,
-        note=one.note,
-        campaign=one.campaign,
-        before_change=row.before_change,
-    )
+    values = asdict(row.measurement) | vars(row)
+    return _item(MeasurementItem, row.measurement.config, values)
 
 
 def _curve(row: Curve) -> CurveItem:
-    return CurveItem(
-        configuration_id=row.id,
-        **_named(row.config),
-        engine=row.engine,
-        stonewalled=row.stonewalled,
-        cells=[
-            CurveCell(io_nodes=n, bandwidths_mib_s=list(values))
-            for n, values in sorted(row.bandwidths_mib_s.items())
-        ],
-    )
+    cells = [
+        {"io_nodes": n, "bandwidths_mib_s": values}
+        for n, values in sorted(row.bandwidths_mib_s.items())
+    ]
+    return _item(CurveItem, row.config, vars(row) | {"configuration_id": row.id, "cells": cells})
 
 
-def _coverage(row: CoverageRow) -> CoverageItem:
-    return CoverageItem(
-        configuration_id=row.id,
-        **_named(row.config),
-        engine=row.engine,
-        cells=[_cell(cell) for cell in row.cells],
-    )
-
-
-def _wanted(row: WantedRow) -> WantedItem:
-    return WantedItem(
-        configuration_id=row.id,
-        **_named(row.config),
-        engine=row.engine,
-        cells=[_cell(cell) for cell in row.cells],
-    )
-
-
-def _cell(cell: Cell) -> CellItem:
-    return CellItem.model_validate(cell, from_attributes=True)
+def _covered_item(model: type[_Item], row: CoverageRow | WantedRow) -> _Item:
+    return _item(model, row.config, vars(row) | {"configuration_id": row.id})

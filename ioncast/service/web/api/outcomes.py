@@ -23,16 +23,12 @@ from ioncast.service.web.http.fields import (
     DecisionId,
     IoNodeNames,
     JobId,
-    JobName,
-    NodesOfLog,
     RanWith,
     SystemName,
-    Tasks,
-    UserName,
 )
 from ioncast.service.web.http.framework import operation
 from ioncast.service.web.http.given import RequestModel
-from ioncast.service.web.http.lists import Page, PageQuery, cut
+from ioncast.service.web.http.lists import ChosenSystem, Page, PageQuery, cut
 from ioncast.service.web.http.uploads import MOST_LOGS, content_of, uploaded
 from ioncast.service.web.http.writers import Note, writing
 from ioncast_base.errors import BusyError, InputError
@@ -53,17 +49,6 @@ _Time = Annotated[
     Field(max_length=40, pattern=rf"^{_SECOND}(\.[0-9]{{1,9}})?{_ZONE}$"),
     AfterValidator(refusing(lambda text: stored_time("the time", text))),
 ]
-JobStart = Annotated[
-    _Time,
-    Field(
-        description="When the scheduler started this run of the job, ISO 8601 with a zone. Ids of"
-        " jobs come again, so it tells their runs apart.",
-        examples=["2026-11-21T04:15:02Z"],
-    ),
-]
-Submitted = Annotated[_Time, Field(description="When the job was submitted, as `started`.")]
-Ended = Annotated[_Time, Field(description="When this run of the job ended, as `started`.")]
-RanBy = Annotated[DecisionId, Field(description="The id of the job's decision, if it is known.")]
 
 
 class OutcomeReport(RequestModel):
@@ -71,37 +56,30 @@ class OutcomeReport(RequestModel):
 
     system: SystemName
     job_id: JobId
-    started: JobStart | None = None
+    started: _Time | None = Field(
+        None,
+        description="When the scheduler started this run of the job, ISO 8601 with a zone. Ids of"
+        " jobs come again, so it tells their runs apart.",
+        examples=["2026-11-21T04:15:02Z"],
+    )
     io_nodes: RanWith
     bandwidth_mib_s: Bandwidth = Field(
         description="All bytes over the time of the I/O, in MiB/s.", examples=[612.5]
     )
-    decision_id: RanBy | None = None
+    decision_id: DecisionId | None = Field(
+        None, description="The id of the job's decision, if it is known."
+    )
     io_node_names: IoNodeNames | None = None
-    submitted: Submitted | None = None
-    ended: Ended | None = None
+    submitted: _Time | None = Field(None, description="When the job was submitted, as `started`.")
+    ended: _Time | None = Field(None, description="When this run of the job ended, as `started`.")
 
 
-class OutcomeOfLog(RequestModel):
+class OutcomeOfLog(OutcomeReport, RunDetails):
     """Facts about a run that its log does not contain."""
 
-    system: SystemName
-    job_id: JobId
-    started: JobStart | None = None
-    io_nodes: RanWith
-    bandwidth_mib_s: Bandwidth | None = Field(
+    bandwidth_mib_s: Bandwidth | None = Field(  # type: ignore[assignment]
         None, description="In MiB/s; by default from the log."
     )
-    decision_id: RanBy | None = None
-    io_node_names: IoNodeNames | None = None
-    submitted: Submitted | None = None
-    ended: Ended | None = None
-    user: UserName | None = Field(
-        None, description="The run's user; by default uid:N from the log.", examples=["alice"]
-    )
-    name: JobName | None = None
-    nodes: NodesOfLog | None = None
-    tasks: Tasks | None = None
 
 
 class OutcomeAnswer(BaseModel):
@@ -271,16 +249,8 @@ class ValidationAnswer(BaseModel):
     )
 
 
-class ValidationQuery(RequestModel):
-    """A system; by default all."""
-
-    system: SystemName | None = None
-
-
-class AccuracyQuery(PageQuery):
+class AccuracyQuery(PageQuery, ChosenSystem):
     """A part of the list of applications."""
-
-    system: SystemName | None = None
 
 
 @outcomes.post("/v1/outcomes")
@@ -317,14 +287,10 @@ def put_outcome(body: OutcomeReport | None, form: OutcomeOfLog | None) -> tuple[
             where=named([upload.name for upload in uploads]),
             remedy="send bandwidth_mib_s",
         )
-    given = form.model_dump()
-    told = RunDetails(**{name: given[name] for name in RunDetails.model_fields})
-    of_outcome = {name: given[name] for name in OutcomeReport.model_fields}
-    outcome = OutcomeReport(**{**of_outcome, "bandwidth_mib_s": observed})
     with writing() as (connection, note):
-        run, _ = store_trace(connection, note, uploads, content, told)
+        run, _ = store_trace(connection, note, uploads, content, form)
         got = form.bandwidth_mib_s or run.bandwidth_mib_s or observed
-        outcome = outcome.model_copy(update={"bandwidth_mib_s": got})
+        outcome = form.model_copy(update={"bandwidth_mib_s": got})
         answer = _stored(connection, note, outcome, run.id)
     add_insights(run, uploads, job_nodes(form.nodes, content.nodes), insights)
     return answer
@@ -349,11 +315,11 @@ def list_outcomes(query: OutcomeQuery) -> OutcomePage:
 @outcomes.get("/v1/validation")
 @operation(
     "How large are the errors of decisions, and does anything drift?",
-    query=ValidationQuery,
+    query=ChosenSystem,
     answers={200: ValidationAnswer},
     also=(503,),
 )
-def validation(query: ValidationQuery) -> ValidationAnswer:
+def validation(query: ChosenSystem) -> ValidationAnswer:
     """Answer with the numbers that were counted last."""
     found, drift = _summary("validation"), _summary("drift")
     here = "/v1/validation/applications"
@@ -408,7 +374,8 @@ def _stored(
     connection: Connection, note: Note, outcome: OutcomeReport, run_id: int | None
 ) -> tuple[OutcomeAnswer, int]:
     before = newest(connection)
-    found, new = stored_outcomes.store_outcome(connection, **outcome.model_dump(), run_id=run_id)
+    values = outcome.model_dump(include=set(OutcomeReport.model_fields))
+    found, new = stored_outcomes.store_outcome(connection, **values, run_id=run_id)
     if newest(connection) != before:
         note("outcome", found.id, outcome.system)
     return OutcomeAnswer.model_validate(found, from_attributes=True), 201 if new else 200

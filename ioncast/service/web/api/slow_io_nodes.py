@@ -7,17 +7,10 @@ from pydantic import BaseModel, Field
 
 from ioncast.service.context import service
 from ioncast.service.monitoring.slow_io_nodes import SLOW_IO_NODES, WINDOW
-from ioncast.service.web.http.fields import SystemName
 from ioncast.service.web.http.framework import operation
-from ioncast.service.web.http.given import RequestModel
+from ioncast.service.web.http.lists import ChosenSystem
 
 slow = Blueprint("slow_io_nodes", __name__)
-
-
-class SlowIoNodesQuery(RequestModel):
-    """A system; by default all."""
-
-    system: SystemName | None = None
 
 
 class SlowIoNodeItem(BaseModel):
@@ -47,8 +40,8 @@ class SlowIoNodesAnswer(BaseModel):
 
 
 @slow.get("/v1/slow-io-nodes")
-@operation("Which I/O nodes are slow?", query=SlowIoNodesQuery, answers={200: SlowIoNodesAnswer})
-def list_slow_io_nodes(query: SlowIoNodesQuery) -> SlowIoNodesAnswer:
+@operation("Which I/O nodes are slow?", query=ChosenSystem, answers={200: SlowIoNodesAnswer})
+def list_slow_io_nodes(query: ChosenSystem) -> SlowIoNodesAnswer:
     """Answer with the I/O nodes that were found last, once a minute if outcomes came."""
     found = service().prepared.summaries.get(SLOW_IO_NODES)
     if found is None:

@@ -53,7 +53,6 @@ from ioncast.service.web.sandbox.tasks import TraceContent
 from ioncast.service.web.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import IoncastError
 from ioncast_base.limits import LARGEST_ID
-from ioncast_base.quantities import Id
 from ioncast_base.wording import alike_first
 from summario.runs.hosts import NodeCount, job_nodes, node_warnings
 
@@ -223,12 +222,6 @@ class ApplicationQuery(RequestModel):
     limit: Limit = 100
 
 
-class RunQuery(PageQuery):
-    """A part of the list of an application's runs."""
-
-    after: Id | None = Field(None, description="The last run of the page before.")
-
-
 class DecisionQuery(PageQuery):
     """A part of the list of an application's decisions."""
 
@@ -392,11 +385,11 @@ def get_application(number: int) -> ApplicationAnswer:
 @traces.get("/v1/applications/<int:number>/runs")
 @operation(
     "Which runs of an application are in the history?",
-    query=RunQuery,
+    query=PageQuery,
     answers={200: RunPage},
     also=(404, 503),
 )
-def list_runs(number: int, query: RunQuery) -> RunPage:
+def list_runs(number: int, query: PageQuery) -> RunPage:
     """List runs with their phases, newest first."""
     with transaction(service().database) as connection:
         rows = runs_of(connection, number, before=query.after, limit=query.limit + 1)

@@ -21,6 +21,12 @@ _LARGEST_PAGE = 500
 Limit = Annotated[int, Field(ge=1, le=_LARGEST_PAGE, description="The largest number of items.")]
 
 
+class ChosenSystem(RequestModel):
+    """A system; by default all."""
+
+    system: SystemName | None = None
+
+
 class PageQuery(RequestModel):
     """A part of a list."""
 
