@@ -7,12 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from ioncast.service.monitoring.control_chart import control_chart, moving_averages
 from ioncast.service.store.decisions import DecisionRow
 from ioncast.service.store.outcomes import JoinedOutcome
-from predictor.model.plausible import is_implausible_beside
+from predictor.model.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 from predictor.validation.against_reruns import Errors, Expected, error, errors, mean_of_cells
 
 # Only this many of a system's newest outcomes count, because older ones tell little about the
@@ -27,6 +29,11 @@ _LEAST_DEVIATION = 0.01
 # Number of newest outcomes in the ratio of a drift.
 _NEWEST = 10
 _WORST = 10
+# Of the field `implausible` of answers.
+IMPLAUSIBLE = (
+    f"Whether the bandwidth is more than {IMPLAUSIBLE_FACTOR:g} times the p90 that was expected, as"
+    " of a log of another machine or of a run from a cache. It corrects no prediction."
+)
 _TWO = 2
 
 
@@ -38,12 +45,8 @@ class Judged:
     ----------
     pattern : str
         The kind of I/O that moves most of the job's bytes, or `UNKNOWN`.
-    decided, io_nodes : int or None, int
-        Number of I/O nodes that was decided on, and that the job ran with.
     expected : Expected or None
-        The prediction with that number of I/O nodes; None if the decision has none.
-    inside : bool or None
-        Whether the observed bandwidth is in the predicted interval.
+        The prediction with the job's I/O nodes; None if the decision has none.
     regret : float or None
         1 - mean with the number decided on / highest mean, over all outcomes of the application
         with as many processes and at most as many I/O nodes as were available, without implausible
@@ -54,38 +57,45 @@ class Judged:
     decision_id: str
     system: str
     job_id: str
-    started: str | None
+    started: Annotated[
+        str | None, Field(description="When this run of the job started; null if it is unknown.")
+    ]
     application_id: int | None
     executable: str | None
     user: str | None
     pattern: str
     source: str
-    decided: int | None
-    io_nodes: int
+    decided: Annotated[int | None, Field(description="The number of I/O nodes that was decided.")]
+    io_nodes: Annotated[int, Field(description="The number of I/O nodes that the job had.")]
     observed_mib_s: float
-    expected: Expected | None
-    error: float | None
-    inside: bool | None
-    implausible: bool
+    expected: Annotated[
+        Expected | None,
+        Field(description="Expected with the job's I/O nodes, in MiB/s: mean, p10 and p90."),
+    ]
+    error: Annotated[float | None, Field(description="|expected - observed| / observed.")]
+    inside: Annotated[bool | None, Field(description="Whether the outcome is between p10 and p90.")]
+    implausible: Annotated[bool, Field(description=IMPLAUSIBLE)]
     regret: float | None
     reported_at: str
 
 
 @dataclass(frozen=True)
 class ErrorSummary:
-    """A summary of some decisions; None where nothing could be compared.
-
-    `name` is the system, the application (`EXECUTABLE of USER`) or the source. `coverage` is the
-    share of outcomes in their intervals; it should be 0.8.
-    """
+    """Numbers about some decisions; null if nothing could be compared."""
 
     system: str
-    name: str
+    name: Annotated[
+        str,
+        Field(description="The system, the application (`EXECUTABLE of USER`) or the source."),
+    ]
     application_id: int | None
-    decisions: int
-    errors: Errors | None
-    coverage: float | None
-    regret: float | None
+    decisions: Annotated[int, Field(description="The number of decisions with an outcome.")]
+    errors: Annotated[Errors | None, Field(description="The relative errors.")]
+    coverage: Annotated[
+        float | None,
+        Field(description="The share of outcomes between p10 and p90; 0.8 is intended."),
+    ]
+    regret: Annotated[float | None, Field(description="The mean share of bandwidth that was lost.")]
 
 
 @dataclass(frozen=True)
@@ -107,20 +117,26 @@ class ErrorsSoFar:
 
 @dataclass(frozen=True)
 class Drift:
-    """The drift of a kind of I/O on a system; None stands for all kinds together.
+    """Whether outcomes of a kind of I/O on a system still agree with expectations.
 
-    `ewma` is the moving average of (ln observed - ln expected) / sigma, which stays within `limit`
-    as long as nothing changes. `ratio` is the geometric mean of observed / expected over the last
-    ten outcomes. `since` is the time of the outcome that brought the average beyond the limit.
+    `ewma` averages (ln observed - ln expected) / sigma. `ratio` is a geometric mean. `since` is the
+    time of the outcome that brought the average beyond the limit.
     """
 
     system: str
-    pattern: str | None
-    count: int
-    ewma: float
-    limit: float
+    pattern: Annotated[
+        str | None, Field(description="The kind of I/O; null for all kinds together.")
+    ]
+    count: Annotated[int, Field(description="The number of outcomes with an expectation.")]
+    ewma: Annotated[
+        float, Field(description="The moving average of errors, in standard deviations.")
+    ]
+    limit: Annotated[
+        float,
+        Field(description="The average stays within this limit, up or down, if nothing changed."),
+    ]
     drifted: bool
-    ratio: float
+    ratio: Annotated[float, Field(description="Observed / expected over the last ten outcomes.")]
     since: str | None
 
 

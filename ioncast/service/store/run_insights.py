@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from pydantic import Field
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select
 
 from ioncast.service.store.applications import note_new_times
@@ -64,12 +65,24 @@ class NewInsights:
 
 @dataclass(frozen=True)
 class Insights:
-    """Stored insights into a run, with the documents as `NewInsights` had them."""
+    """The I/O of a run, and its findings."""
 
-    version: int
-    made_at: str
-    characterisation: dict[str, Any]
-    checks: dict[str, Any]
+    made_at: Annotated[str, Field(description="The time when the log was sent.")]
+    version: Annotated[int, Field(description="The version of the checks.")]
+    characterisation: Annotated[
+        dict[str, Any],
+        Field(
+            description="An object of `ioncast characterize --format json`; `files` are those with"
+            " most bytes."
+        ),
+    ]
+    checks: Annotated[
+        dict[str, Any],
+        Field(
+            description="An object of `ioncast check --format json`; `hints` say what advice to"
+            " try."
+        ),
+    ]
 
 
 class NewestRun(NamedTuple):

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from ioncast.service.settings import Settings
 from ioncast.service.store.recorded_queues import RecordedQueue
@@ -75,39 +77,46 @@ class ChosenJobs:
 
 @dataclass(frozen=True)
 class PartOfLostTime:
-    """A part of the time that a slow run lost: its cause, and why an unknown one is unknown."""
+    """A part of the time that a slow run lost."""
 
-    cause: str
+    cause: Annotated[
+        str,
+        Field(
+            description="configuration, trailing writes, stragglers, system or unknown.",
+            examples=["system"],
+        ),
+    ]
     seconds: float
-    share: float
-    reason: str | None
+    share: Annotated[float, Field(description="The share of the lost time, from 0 to 1.")]
+    reason: Annotated[str | None, Field(description="Why an unknown cause is unknown.")]
 
 
 @dataclass(frozen=True)
 class DiagnosisOfRun:
-    """Whether a run was slow, and by which cause; other jobs are counted, not named.
+    """Whether a run was slow, and by which cause, as `ioncast diagnose` tells it."""
 
-    Attributes
-    ----------
-    verdict : str
-        normal, configuration, application, system or unknown.
-    reason : str or None
-        Why the verdict is unknown.
-    headline : str
-        The verdict as a sentence.
-    slowdown, lost_seconds : float or None
-        The usual bandwidth by that of the run, and the time beyond the usual one.
-    evidence : tuple of str
-        Sentences.
-    """
-
-    verdict: str
-    reason: str | None
-    headline: str
-    slowdown: float | None
-    lost_seconds: float | None
-    parts: tuple[PartOfLostTime, ...]
-    evidence: tuple[str, ...]
+    verdict: Annotated[
+        str,
+        Field(
+            description="normal, configuration, application, system or unknown.",
+            examples=["system"],
+        ),
+    ]
+    reason: Annotated[str | None, Field(description="Why the verdict is unknown.")]
+    headline: Annotated[str, Field(description="The verdict in words.")]
+    slowdown: Annotated[
+        float | None,
+        Field(description="The usual bandwidth by that of the run; null if nothing is comparable."),
+    ]
+    lost_seconds: Annotated[float | None, Field(description="The I/O time beyond the usual one.")]
+    parts: Annotated[
+        tuple[PartOfLostTime, ...],
+        Field(description="The parts of the time that a slow run lost."),
+    ]
+    evidence: Annotated[
+        tuple[str, ...],
+        Field(description="The evidence in words; other jobs are counted, not named."),
+    ]
 
 
 class SiteStore:

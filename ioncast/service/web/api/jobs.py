@@ -10,12 +10,13 @@ from pydantic import BaseModel, Field
 
 from benchdb.store.database import transaction
 from ioncast.service.context import service
+from ioncast.service.monitoring.decision_errors import IMPLAUSIBLE
 from ioncast.service.monitoring.explained_jobs import ANOTHER_NUMBER, explain_entry
 from ioncast.service.store.jobs import JobEntry, entries_of_job
 from ioncast.service.store.runs import logs_of_run
 from ioncast.service.web.api.outcomes import OutcomeAnswer
 from ioncast.service.web.api.traces import DecisionItem
-from ioncast.service.web.http.fields import IMPLAUSIBLE, SystemName
+from ioncast.service.web.http.fields import SystemName
 from ioncast.service.web.http.framework import operation
 from ioncast.service.web.http.given import RequestModel
 from ioncast.service.web.results.diagnosed import diagnoses_of_runs
@@ -54,36 +55,6 @@ class RunOfJob(BaseModel):
     bandwidth_mib_s: float | None
 
 
-class PartOfLostTime(BaseModel):
-    """A part of the time that a slow run lost."""
-
-    cause: str = Field(
-        description="configuration, trailing writes, stragglers, system or unknown.",
-        examples=["system"],
-    )
-    seconds: float
-    share: float = Field(description="The share of the lost time, from 0 to 1.")
-    reason: str | None = Field(description="Why an unknown cause is unknown.")
-
-
-class DiagnosisItem(BaseModel):
-    """Whether a run was slow, and by which cause, as `ioncast diagnose` tells it."""
-
-    verdict: str = Field(
-        description="normal, configuration, application, system or unknown.", examples=["system"]
-    )
-    reason: str | None = Field(description="Why the verdict is unknown.")
-    headline: str = Field(description="The verdict in words.")
-    slowdown: float | None = Field(
-        description="The usual bandwidth by that of the run; null if nothing is comparable."
-    )
-    lost_seconds: float | None = Field(description="The I/O time beyond the usual one.")
-    parts: list[PartOfLostTime] = Field(description="The parts of the time that a slow run lost.")
-    evidence: list[str] = Field(
-        description="The evidence in words; other jobs are counted, not named."
-    )
-
-
 class JobItem(BaseModel):
     """A run of a job, or a decision of which no run is known."""
 
@@ -94,7 +65,7 @@ class JobItem(BaseModel):
     decision: DecisionItem | None
     outcome: OutcomeAnswer | None
     run: RunOfJob | None
-    diagnosis: DiagnosisItem | None = Field(description="Why the run was slow.")
+    diagnosis: DiagnosisOfRun | None = Field(description="Why the run was slow.")
     no_diagnosis: str | None = Field(description="Why there is no diagnosis; null with one.")
     implausible: bool = Field(description=IMPLAUSIBLE)
     headline: str = Field(description="The decision in words.")

@@ -13,12 +13,17 @@ from benchdb.store.accepted_values import stored_time
 from benchdb.store.database import transaction
 from ioncast.service.context import service
 from ioncast.service.decide.prepared import StoredSummary
-from ioncast.service.monitoring.decision_errors import COUNTED
+from ioncast.service.monitoring.decision_errors import (
+    COUNTED,
+    IMPLAUSIBLE,
+    Drift,
+    ErrorSummary,
+    Judged,
+)
 from ioncast.service.store import outcomes as stored_outcomes
 from ioncast.service.store.revisions import newest
 from ioncast.service.web.api.traces import RunDetails, add_insights, store_trace
 from ioncast.service.web.http.fields import (
-    IMPLAUSIBLE,
     Bandwidth,
     DecisionId,
     IoNodeNames,
@@ -74,7 +79,7 @@ class OutcomeReport(RequestModel):
     ended: _Time | None = Field(None, description="When this run of the job ended, as `started`.")
 
 
-class OutcomeOfLog(OutcomeReport, RunDetails):
+class OutcomeOfLog(OutcomeReport, RunDetails):  # type: ignore[misc]
     """Facts about a run that its log does not contain."""
 
     bandwidth_mib_s: Bandwidth | None = Field(  # type: ignore[assignment]
@@ -136,65 +141,8 @@ class OutcomeQuery(PageQuery):
     application: Id | None = Field(None, description="Only outcomes of this application.")
 
 
-class AccuracyItem(BaseModel):
-    """Numbers about some decisions; null if nothing could be compared."""
-
-    system: str
-    name: str = Field(description="The system, the application or the source.")
-    application_id: int | None
-    decisions: int = Field(description="The number of decisions with an outcome.")
-    errors: dict[str, float | int] | None = Field(description="The relative errors.")
-    coverage: float | None = Field(
-        description="The share of outcomes between p10 and p90; 0.8 is intended."
-    )
-    regret: float | None = Field(description="The mean share of bandwidth that was lost.")
-
-
-class AccuracyPage(Page[AccuracyItem]):
+class AccuracyPage(Page[ErrorSummary]):
     """Applications with outcomes, in the order of their ids."""
-
-
-class JudgedItem(BaseModel):
-    """A decision with the outcome of its job."""
-
-    outcome_id: int
-    decision_id: str
-    system: str
-    job_id: str
-    started: str | None = Field(
-        None, description="When this run of the job started; null if it is unknown."
-    )
-    application_id: int | None
-    executable: str | None
-    user: str | None
-    pattern: str
-    source: str
-    decided: int | None = Field(description="The number of I/O nodes that was decided.")
-    io_nodes: int = Field(description="The number of I/O nodes that the job had.")
-    observed_mib_s: float
-    expected: dict[str, float] | None = Field(
-        description="Expected with the job's I/O nodes, in MiB/s: mean, p10 and p90."
-    )
-    error: float | None = Field(description="|expected - observed| / observed.")
-    inside: bool | None = Field(description="Whether the outcome is between p10 and p90.")
-    implausible: bool = Field(False, description=IMPLAUSIBLE)
-    regret: float | None
-    reported_at: str
-
-
-class DriftItem(BaseModel):
-    """Whether outcomes of a kind of I/O on a system still agree with expectations."""
-
-    system: str
-    pattern: str | None = Field(description="The kind of I/O; null for all kinds together.")
-    count: int = Field(description="The number of outcomes with an expectation.")
-    ewma: float = Field(description="The moving average of errors, in standard deviations.")
-    limit: float = Field(
-        description="The average stays within this limit, up or down, if nothing changed."
-    )
-    drifted: bool
-    ratio: float = Field(description="Observed / expected over the last ten outcomes.")
-    since: str | None
 
 
 class MonthItem(BaseModel):
@@ -225,19 +173,19 @@ class ValidationAnswer(BaseModel):
         description=f"The time when the last {COUNTED:,} outcomes of each system were counted; they"
         " are counted again every minute."
     )
-    systems: list[AccuracyItem] = Field(
+    systems: list[ErrorSummary] = Field(
         description="By system; not in pages, because each of these outcomes adds at most one."
     )
-    sources: list[AccuracyItem] = Field(
+    sources: list[ErrorSummary] = Field(
         description="By the source of decisions, at most three for each system."
     )
     applications: AccuracyPage = Field(
         description="The first page of `/v1/validation/applications`."
     )
-    worst: list[JudgedItem] = Field(
+    worst: list[Judged] = Field(
         description="The largest errors of decisions on all systems, at most ten."
     )
-    drift: list[DriftItem] = Field(
+    drift: list[Drift] = Field(
         description="By system and by kind of I/O; each of these outcomes adds at most two."
     )
     shifts: list[ShiftItem] = Field(
@@ -367,7 +315,7 @@ def _accuracy(
     ordered = sorted(rows, key=lambda row: int(row["application_id"]))
     rest = [row for row in ordered if row["application_id"] > after]
     shown, following = cut(rest[: limit + 1], limit, lambda row: row["application_id"], path)
-    return AccuracyPage(items=[AccuracyItem(**row) for row in shown], next=following)
+    return AccuracyPage.model_validate({"items": shown, "next": following})
 
 
 def _stored(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from flask import Blueprint, Response
@@ -25,7 +25,7 @@ from ioncast.service.store.applications import (
 from ioncast.service.store.decisions import DecisionRow, decision, decisions
 from ioncast.service.store.deleting_belongings import belongings_of_run, delete_some
 from ioncast.service.store.revisions import newest
-from ioncast.service.store.run_insights import NewInsights, store_insights
+from ioncast.service.store.run_insights import Insights, NewInsights, store_insights
 from ioncast.service.store.runs import NewRun, StoredRun, run_of, runs_of, store_run
 from ioncast.service.web.http.fields import (
     TEXT,
@@ -131,24 +131,10 @@ class RunItem(BaseModel):
     phases: list[dict[str, Any]] = Field(description="As `ioncast phases --format json`.")
 
 
-class RunInsights(BaseModel):
-    """The I/O of a run, and its findings."""
-
-    made_at: str = Field(description="The time when the log was sent.")
-    version: int = Field(description="The version of the checks.")
-    characterisation: dict[str, Any] = Field(
-        description="An object of `ioncast characterize --format json`; `files` are those with most"
-        " bytes."
-    )
-    checks: dict[str, Any] = Field(
-        description="An object of `ioncast check --format json`; `hints` say what advice to try."
-    )
-
-
 class RunAnswer(RunItem):
     """A run with insights into its I/O."""
 
-    insights: RunInsights | None = Field(
+    insights: Insights | None = Field(
         description="Null if another version of ioncast made them, or if they failed; send all logs"
         " of the run again to get them."
     )
@@ -407,9 +393,7 @@ def get_run(number: int, run_id: int) -> RunAnswer:
     with transaction(service().database) as connection:
         run = run_of(connection, number, run_id)
         found = current_insights(connection, run_id)
-    insights = None
-    if found is not None:
-        insights = RunInsights(**vars(found) | {"checks": with_advice(found.checks)})
+    insights = found and replace(found, checks=with_advice(found.checks))
     return RunAnswer(**_item(run).model_dump(), insights=insights)
 
 

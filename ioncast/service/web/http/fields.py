@@ -10,7 +10,6 @@ from ioncast_base import quantities
 from ioncast_base.io_node_names import LONGEST_TEXT, names_in
 from ioncast_base.quantities import Count, IoNodes
 from ioncast_base.toml_files import refusing
-from predictor.model.plausible import IMPLAUSIBLE_FACTOR
 
 # Programs, users and databases have no NUL in their names.
 TEXT = r"^[^\x00]*$"
@@ -72,8 +71,3 @@ IoNodeNames = Annotated[
     ),
     AfterValidator(refusing(lambda text: ",".join(names_in(text)))),
 ]
-# Of the field `implausible` of outcomes.
-IMPLAUSIBLE = (
-    f"Whether the bandwidth is more than {IMPLAUSIBLE_FACTOR:g} times the p90 that was expected, as"
-    " of a log of another machine or of a run from a cache. It corrects no prediction."
-)

@@ -13,7 +13,7 @@ from ioncast.service.web.http.fields import SystemName
 from ioncast.service.web.http.given import RequestModel
 from ioncast_base.quantities import Id
 
-_Item = TypeVar("_Item", bound=BaseModel)
+_Item = TypeVar("_Item")
 _Row = TypeVar("_Row")
 
 _LARGEST_PAGE = 500
