@@ -2,67 +2,39 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 
-from flask import Blueprint, Response, abort, request, url_for
+from flask import Blueprint, Response, abort, request, send_file, url_for
 
 from ioncast.show.rendering import STATIC
 from ioncast_base.pages.rendering import STYLE
 
 assets = Blueprint("assets", __name__)
 
-_FOREVER = "public, max-age=31536000, immutable"
-_ASK_AGAIN = "no-cache"
-
-
+_YEAR_S = 365 * 24 * 3600
 _FILES = {
-    "style.css": (STYLE, "text/css"),
-    **{name: (STATIC / name, "text/javascript") for name in ("tabs.js", "drop.js", "zoom.js")},
-    "favicon.svg": (STATIC / "favicon.svg", "image/svg+xml"),
+    "style.css": STYLE,
+    **{name: STATIC / name for name in ("tabs.js", "drop.js", "zoom.js", "favicon.svg")},
 }
 
 
-@dataclass(frozen=True)
-class _Asset:
-    """A compressed file."""
-
-    zipped: bytes
-    digest: str
-    media_type: str
-
-
 @cache
-def _asset(name: str) -> _Asset:
-    place, media_type = _FILES[name]
-    content = place.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    return _Asset(gzip.compress(content, 6, mtime=0), digest, media_type)
+def _digest(name: str) -> str:
+    return hashlib.sha256(_FILES[name].read_bytes()).hexdigest()[:16]
 
 
 def asset_url(name: str) -> str:
     """The address of a file; it changes with the content, so browsers may keep the file."""
-    return url_for("assets.asset", name=name, v=_asset(name).digest)
+    return url_for("assets.asset", name=name, v=_digest(name))
 
 
 @assets.get("/assets/<name>")
 def asset(name: str) -> Response:
-    """Answer with a file, compressed if the browser accepts that."""
+    """Answer with a file; a proxy may compress it."""
     if name not in _FILES:
         abort(404)
-    found = _asset(name)
-    zipped = request.accept_encodings.quality("gzip") > 0
-    content = found.zipped if zipped else gzip.decompress(found.zipped)
-    response = Response(content, mimetype=found.media_type)
-    response.headers["Vary"] = "Accept-Encoding"
-    response.headers["Cache-Control"] = (
-        _FOREVER if request.args.get("v") == found.digest else _ASK_AGAIN
-    )
-    if zipped:
-        response.headers["Content-Encoding"] = "gzip"
-    # The two encodings are different bytes, so each has its own tag.
-    response.set_etag(f"{found.digest}-{'gzip' if zipped else 'plain'}")
-    response.make_conditional(request)
+    is_current = request.args.get("v") == _digest(name)
+    response = send_file(_FILES[name], etag=_digest(name), max_age=_YEAR_S if is_current else None)
+    response.cache_control.immutable = is_current
     return response

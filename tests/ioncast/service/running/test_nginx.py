@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import http.client
 import json
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from ioncast_base.pages.rendering import STYLE
 from tests.support.services import PATH
 from tests.support.serving import PATIENCE_S, free_port, running, wait_for
 
@@ -121,11 +123,18 @@ def test_the_log_leaves_out_only_addresses_of_kept_results(tmp_path: Path, port:
 
 
 @pytest.mark.serving
-def test_errors_of_the_service_are_its_own(tmp_path: Path, upstream: Path, port: int) -> None:
+def test_errors_of_the_service_are_its_own_and_its_style_is_compressed(
+    tmp_path: Path, upstream: Path, port: int
+) -> None:
     with running(tmp_path, "--db", str(tmp_path / "bench.sqlite")) as served:
         assert served.socket == upstream
         assert_problem(port, 404)
         assert b"/docs lists all operations" in ask(port, "GET")[2]
+        zipped = {"Accept-Encoding": "gzip"}
+        _, told, style = ask(port, "GET", "/assets/style.css", **zipped)
+        assert told["Content-Encoding"] == "gzip"
+        assert gzip.decompress(style) == STYLE.read_bytes()
+        assert ask(port, "GET", "/login", **zipped)[1]["Content-Encoding"] is None
 
 
 @pytest.mark.serving
