@@ -159,9 +159,6 @@ def _add_filters(app: Flask) -> None:
         is_implausible=is_implausible_beside,
         asset_url=asset_url,
         keeper_state=_keeper_state,
-        database_state=_database_state,
-        not_ready=_not_ready,
-        is_importing=_is_importing,
     )
     app.context_processor(_of_request)
 
@@ -170,27 +167,13 @@ def _of_request() -> dict[str, Any]:
     # Both pages need a store.
     without = set() if service().store.folder else {"pages.survey", "pages.worth"}
     menu = [link for link in MENU if link.endpoint not in without]
-    return {"has_cookie": COOKIE in request.cookies, "menu": menu}
+    prepared = service().prepared
+    return {"has_cookie": COOKIE in request.cookies, "menu": menu, "prepared": prepared}
 
 
 def _keeper_state() -> str:
     """Whether decisions are stored and answers are prepared: ok, late or unseen."""
     return service().prepared.keeper_state(time.time())
-
-
-def _database_state() -> str:
-    """Whether the keeper could use the database: ok, unavailable or unknown."""
-    return service().prepared.database_state
-
-
-def _not_ready() -> str | None:
-    """Why runs of the history may be missing, as a clause; None if none is."""
-    return service().prepared.not_ready
-
-
-def _is_importing() -> bool:
-    """Whether the demonstration's data are still being imported."""
-    return service().prepared.is_importing
 
 
 def _by_reason(rows: Iterable[DecisionRow]) -> list[list[DecisionRow]]:
