@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
@@ -45,6 +44,8 @@ _NO_LOG = "the store of this service has no log of the run"
 _LATER = "the store needs more time for it; ask again"
 # The bundles of a store, and the logs of a run.
 _KeyOfRun = tuple[tuple[str, ...], tuple[str, ...]]
+_Key = TypeVar("_Key")
+_Answer = TypeVar("_Answer")
 _LOG = logging.getLogger("ioncast.service")
 
 
@@ -130,11 +131,10 @@ class SiteStore:
         self.queries: Mapping[str, Query] = {each.name: each for each in settings.named_queries()}
         self._patience_s = settings.patience_s
         self._place = BoundedSemaphore(1)
-        self._kept: OrderedDict[tuple[tuple[str, ...], ChosenJobs], SurveyOfStore] = OrderedDict()
-        self._pairs: OrderedDict[tuple[tuple[str, ...], str, str], list[DisturbingPair]]
-        self._pairs = OrderedDict()
-        self._worths: OrderedDict[tuple[object, ...], QueueWorth] = OrderedDict()
-        self._diagnoses: OrderedDict[_KeyOfRun, DiagnosisOfRun | str] = OrderedDict()
+        self._kept: dict[tuple[tuple[str, ...], ChosenJobs], SurveyOfStore] = {}
+        self._pairs: dict[tuple[tuple[str, ...], str, str], list[DisturbingPair]] = {}
+        self._worths: dict[tuple[object, ...], QueueWorth] = {}
+        self._diagnoses: dict[_KeyOfRun, DiagnosisOfRun | str] = {}
 
     def query(self, name: str) -> Query:
         """Find a named query; UnknownNameError with similar names for any other one."""
@@ -181,10 +181,8 @@ class SiteStore:
             return kept
         with self._asking(folder, _SURVEY_S, survey_queries()) as ask:
             # Perhaps another request made it while this one waited.
-            made = self._kept[key] = self._kept.get(key) or _survey(ask, chosen)
-            while len(self._kept) > _KEPT_SURVEYS:
-                self._kept.popitem(last=False)
-        return made
+            made = self._kept.get(key) or _survey(ask, chosen)
+            return _keep(self._kept, key, made, _KEPT_SURVEYS)
 
     def pairs(self, system: str, program: str) -> list[DisturbingPair]:
         """Test the pairs of a program with others, or find the answer from the same bundles.
@@ -207,10 +205,7 @@ class SiteStore:
             if len(places) > _MOST_PLACES:
                 remedy = "ask `ioncast interference --store DIR`"
                 raise StoreLimitError("the store has too many runs for a page", remedy)
-            found = self._pairs[key] = pairs_of(places, program)
-            while len(self._pairs) > _KEPT_PAIRS:
-                self._pairs.popitem(last=False)
-        return found
+            return _keep(self._pairs, key, pairs_of(places, program), _KEPT_PAIRS)
 
     def diagnoses(self, runs: Sequence[tuple[str, ...]]) -> list[DiagnosisOfRun | str]:
         """Diagnose runs, or find the answers from the same bundles; else tell why, as a clause.
@@ -265,10 +260,7 @@ class SiteStore:
             except (TooLargeQueryError, TooMuchWorkError) as error:
                 remedy = "ask for fewer pools, or ask `ioncast worth`"
                 raise StoreLimitError(error.what, remedy) from error
-            self._worths[key] = made
-            while len(self._worths) > _KEPT_WORTHS:
-                self._worths.popitem(last=False)
-        return made
+            return _keep(self._worths, key, made, _KEPT_WORTHS)
 
     def _diagnose(self, folder: Path, missing: Sequence[_KeyOfRun]) -> None:
         """Diagnose runs for some seconds, and keep the answers."""
@@ -276,15 +268,14 @@ class SiteStore:
         try:
             with self._asking(folder, _DIAGNOSES_S, rows=_MOST_ROWS_OF_RUN + 1) as ask:
                 for key in missing:
-                    self._diagnoses[key] = _diagnosis(ask, key[1])
+                    _keep(self._diagnoses, key, _diagnosis(ask, key[1]), _KEPT_DIAGNOSES)
                     done += 1
         except StoreLimitError as error:
             if not done:
                 # The first run had all the time, so it would fail each time.
                 remedy = "ask `ioncast diagnose JOB --store DIR`"
-                self._diagnoses[missing[0]] = f"{error.what}; {remedy}"
-        while len(self._diagnoses) > _KEPT_DIAGNOSES:
-            self._diagnoses.popitem(last=False)
+                reason = f"{error.what}; {remedy}"
+                _keep(self._diagnoses, missing[0], reason, _KEPT_DIAGNOSES)
 
     def _folder(self) -> Path:
         if self.folder is None:
@@ -331,6 +322,14 @@ class SiteStore:
             raise _unreadable(error) from error
         finally:
             self._place.release()
+
+
+def _keep(kept: dict[_Key, _Answer], key: _Key, answer: _Answer, most: int) -> _Answer:
+    """Keep an answer, and forget the oldest of too many."""
+    kept[key] = answer
+    while len(kept) > most:
+        del kept[next(iter(kept))]
+    return answer
 
 
 def _bundles(folder: Path) -> tuple[str, ...]:
