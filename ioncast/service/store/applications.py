@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from sqlalchemy import (
     ColumnElement,
@@ -194,31 +194,22 @@ def note_new_run(connection: Connection, application_id: int, time: str) -> None
         "runs": applications_table.c.runs + 1,
         "newest": case((newest > time, newest), else_=time),
     }
-    connection.execute(
-        update(applications_table).where(applications_table.c.id == application_id).values(values)
-    )
+    _change(connection, application_id, values)
 
 
 def note_other_times(connection: Connection, application_id: int) -> None:
     """Look for the newest run of an application, after the time of a run has changed."""
     newest = select(func.max(RUN_TIME)).where(runs.c.application_id == application_id)
-    connection.execute(
-        update(applications_table)
-        .where(applications_table.c.id == application_id)
-        .values(newest=newest.scalar_subquery())
-    )
+    _change(connection, application_id, {"newest": newest.scalar_subquery()})
 
 
 def note_new_times(
     connection: Connection, application_id: int, io_seconds: float, stake_seconds: float
 ) -> None:
     """Add the times of new insights, less those of the older ones in whose place they are."""
-    table = applications_table.c
-    values = {
-        table.io_seconds: table.io_seconds + io_seconds,
-        table.stake_seconds: table.stake_seconds + stake_seconds,
-    }
-    connection.execute(update(applications_table).where(table.id == application_id).values(values))
+    more = {"io_seconds": io_seconds, "stake_seconds": stake_seconds}
+    values = {name: applications_table.c[name] + seconds for name, seconds in more.items()}
+    _change(connection, application_id, values)
 
 
 def note_lost_times(connection: Connection, application_id: int) -> None:
@@ -229,9 +220,7 @@ def note_lost_times(connection: Connection, application_id: int) -> None:
         .where(runs.c.application_id == application_id)
     )
     times = dict(zip(_TIMES, connection.execute(of_runs).one(), strict=True))
-    connection.execute(
-        update(applications_table).where(applications_table.c.id == application_id).values(times)
-    )
+    _change(connection, application_id, times)
 
 
 def note_lost_runs(connection: Connection, application_id: int, number: int) -> None:
@@ -240,8 +229,7 @@ def note_lost_runs(connection: Connection, application_id: int, number: int) -> 
     Decisions for its jobs then belong to no application: SQLite gives its id to another one.
     """
     of = applications_table.c.id == application_id
-    lost = update(applications_table).where(of).values(runs=applications_table.c.runs - number)
-    connection.execute(lost)
+    _change(connection, application_id, {"runs": applications_table.c.runs - number})
     if connection.scalar(select(applications_table.c.runs).where(of)):
         note_other_times(connection, application_id)
         note_lost_times(connection, application_id)
@@ -249,6 +237,11 @@ def note_lost_runs(connection: Connection, application_id: int, number: int) -> 
     theirs = update(decisions).where(decisions.c.application_id == application_id)
     connection.execute(theirs.values(application_id=None))
     connection.execute(delete(applications_table).where(of))
+
+
+def _change(connection: Connection, application_id: int, values: Mapping[str, Any]) -> None:
+    of = applications_table.c.id == application_id
+    connection.execute(update(applications_table).where(of).values(dict(values)))
 
 
 def id_of_application(connection: Connection, system_id: int, executable: str, user: str) -> int:

@@ -239,18 +239,6 @@ _NAMED = (
     )
     .order_by(outcomes_table.c.id)
 )
-_JOINED_OF_JOB = (
-    _JOINED.where(
-        systems.c.name == bindparam("in_system"), outcomes_table.c.job_id == bindparam("job")
-    )
-    .order_by(outcomes_table.c.id.desc())
-    .limit(bindparam("most"))
-)
-_JOINED_OF_DECISION = (
-    _JOINED.where(outcomes_table.c.decision_id == bindparam("decided"))
-    .order_by(outcomes_table.c.id.desc())
-    .limit(bindparam("most"))
-)
 _NEWEST_OF_SYSTEM = _JOINED.where(outcomes_table.c.id.in_(_NEWEST_IDS))
 
 
@@ -351,16 +339,16 @@ def outcomes_of_job(
     connection: Connection, system: str, job_id: str, *, limit: int
 ) -> list[JoinedOutcome]:
     """List the newest outcomes of a job id on a system, the last reported first."""
-    given = {"in_system": system, "job": job_id, "most": limit}
-    return _joined(connection, _JOINED_OF_JOB, given)
+    of_job = systems.c.name == system, outcomes_table.c.job_id == job_id
+    return _newest_joined(connection, _JOINED.where(*of_job), limit)
 
 
 def outcomes_of_decision(
     connection: Connection, decision_id: str, *, limit: int
 ) -> list[JoinedOutcome]:
     """List the newest outcomes that were reported with a decision, the last reported first."""
-    given = {"decided": decision_id, "most": limit}
-    return _joined(connection, _JOINED_OF_DECISION, given)
+    reported = outcomes_table.c.decision_id == decision_id
+    return _newest_joined(connection, _JOINED.where(reported), limit)
 
 
 def systems_with_outcomes(connection: Connection) -> list[str]:
@@ -426,8 +414,8 @@ def newest_outcomes_of(
     connection: Connection, application_id: int, limit: int
 ) -> list[JoinedOutcome]:
     """List the newest outcomes of an application, in the order of their ids."""
-    query = _JOINED_OF_APPLICATION.order_by(outcomes_table.c.id.desc()).limit(limit)
-    return _joined(connection, query, {"application": application_id})[::-1]
+    found = _newest_joined(connection, _JOINED_OF_APPLICATION, limit, application=application_id)
+    return found[::-1]
 
 
 def ids_of_users_outcomes(connection: Connection, user: str) -> list[int]:
@@ -497,6 +485,13 @@ def _conflict(outcome: Outcome, why: str) -> ConflictError:
         where=f"job {outcome.job_id}",
         remedy="nothing was changed; another run of a job needs its own start (`started`)",
     )
+
+
+def _newest_joined(
+    connection: Connection, query: Select[Any], limit: int, **given: Any
+) -> list[JoinedOutcome]:
+    """List some outcomes of a query, the last reported first."""
+    return _joined(connection, query.order_by(outcomes_table.c.id.desc()).limit(limit), given)
 
 
 def _joined(

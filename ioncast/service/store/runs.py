@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -445,17 +445,9 @@ def _runs(connection: Connection, query: Select[Any], **values: Any) -> list[Sto
 
 
 def _run(row: RowMapping) -> StoredRun:
-    return StoredRun(
-        id=row["id"],
-        application=application_of_row(row),
-        job_id=row["job_id"],
-        name=row["name"],
-        tasks=row["tasks"],
-        nodes=row["nodes"],
-        io_nodes=row["io_nodes"],
-        bandwidth_mib_s=row["bandwidth_mib_s"],
-        started=row["started"],
-        stored_at=row["stored_at"],
-        phases=tuple(json.loads(row["phases"])),
-        outcome_scatter=row["outcome_scatter"],
-    )
+    values: dict[str, Any] = {
+        **{field.name: row.get(field.name) for field in fields(StoredRun)},
+        "application": application_of_row(row),
+        "phases": tuple(json.loads(row["phases"])),
+    }
+    return StoredRun(**values)
