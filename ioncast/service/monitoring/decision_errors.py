@@ -41,16 +41,10 @@ _TWO = 2
 class Judged:
     """A decision, compared with the outcome of its job.
 
-    Attributes
-    ----------
-    pattern : str
-        The kind of I/O that moves most of the job's bytes, or `UNKNOWN`.
-    expected : Expected or None
-        The prediction with the job's I/O nodes; None if the decision has none.
-    regret : float or None
-        1 - mean with the number decided on / highest mean, over all outcomes of the application
-        with as many processes and at most as many I/O nodes as were available, without implausible
-        ones. None unless outcomes with that number and with at least one other number are known.
+    The pattern is the kind of I/O that moves most of the job's bytes, or `UNKNOWN`. The regret is
+    1 - mean with the number decided on / highest mean, over all outcomes of the application with as
+    many processes and at most as many I/O nodes as were available, without implausible ones. It
+    needs outcomes with that number and with at least one other number.
     """
 
     outcome_id: int
@@ -331,12 +325,13 @@ def _summary(
         application_id=application_id,
         decisions=len(judged),
         errors=errors(each.error for each in judged if each.error is not None),
-        coverage=_mean(each.inside for each in judged),
-        regret=_mean(each.regret for each in judged),
+        coverage=mean_of_known(each.inside for each in judged),
+        regret=mean_of_known(each.regret for each in judged),
     )
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are not None; None without any."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 

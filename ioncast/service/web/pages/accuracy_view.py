@@ -17,6 +17,7 @@ from ioncast.service.monitoring.decision_errors import (
     average_ratios,
     drift,
     errors_so_far,
+    mean_of_known,
 )
 from ioncast.service.store.outcomes import JoinedOutcome
 from ioncast.show.figures import (
@@ -106,9 +107,9 @@ def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
     return Accuracy(
         found=found,
         compared=compared,
-        error=_mean(each.error for each in compared),
-        inside=_mean(each.inside for each in compared),
-        regret=_mean(each.regret for each in found.judged),
+        error=mean_of_known(each.error for each in compared),
+        inside=mean_of_known(each.inside for each in compared),
+        regret=mean_of_known(each.regret for each in found.judged),
         drift=tuple(sorted(drift(newest), key=lambda each: not each.drifted)),
     )
 
@@ -166,11 +167,6 @@ def ratios(compared: Sequence[Judged]) -> Figure:
         for kind, found in numbered.items()
     }
     return ratios_figure(series)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
 
 
 def _by_application(pairs: Sequence[tuple[str, float | None]], what: str) -> ErrorsDrawn:

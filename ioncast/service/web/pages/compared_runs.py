@@ -41,6 +41,7 @@ _NO_INSIGHTS = (
     " bandwidths and phases are compared. To compare the rest, send all its logs again."
 )
 Pair = tuple[float | None, float | None]
+_OfOne = tuple[FindingShown, str | None]
 
 
 @dataclass(frozen=True)
@@ -86,22 +87,6 @@ class TableCompared:
 
 
 @dataclass(frozen=True)
-class FindingOfOne:
-    """A finding that one run has."""
-
-    shown: FindingShown
-    not_checked: str | None
-
-
-@dataclass(frozen=True)
-class FindingInBoth:
-    """A finding that both runs have, with the words about each run."""
-
-    first: FindingShown
-    second: FindingShown
-
-
-@dataclass(frozen=True)
 class InsightsCompared:
     """The insights into both runs.
 
@@ -109,13 +94,16 @@ class InsightsCompared:
     ----------
     differences : list of str
         The largest differences of the second run to the first one, the largest first.
-    alone : tuple of (list of FindingOfOne, list of FindingOfOne)
-        The findings that only the first run has, and those that only the second one has.
+    alone : tuple of (list, list)
+        The findings that only the first run has, and those that only the second one has. Each
+        stands with the reason why it was not checked in the other run, if it was not.
+    both : list of (FindingShown, FindingShown)
+        The findings that both have, with the words about each run.
     """
 
     differences: list[str]
-    alone: tuple[list[FindingOfOne], list[FindingOfOne]]
-    both: list[FindingInBoth]
+    alone: tuple[list[_OfOne], list[_OfOne]]
+    both: list[tuple[FindingShown, FindingShown]]
     tables: list[TableCompared]
     notes: list[str]
 
@@ -295,7 +283,7 @@ def _insights(stored: Sequence[Insights | None]) -> InsightsCompared | str:
     return InsightsCompared(
         differences=differences,
         alone=(_only_in(first, second, unknown[1]), _only_in(second, first, unknown[0])),
-        both=[FindingInBoth(first[code], second[code]) for code in first if code in second],
+        both=[(first[code], second[code]) for code in first if code in second],
         tables=tables,
         notes=list(_notes(shown)),
     )
@@ -309,11 +297,9 @@ def _only_in(
     found: Mapping[str, FindingShown],
     others: Mapping[str, FindingShown],
     unknown: Mapping[str, str],
-) -> list[FindingOfOne]:
+) -> list[_OfOne]:
     """List the findings that are not among the other run's, whose checks may not be evaluated."""
-    return [
-        FindingOfOne(each, unknown.get(code)) for code, each in found.items() if code not in others
-    ]
+    return [(each, unknown.get(code)) for code, each in found.items() if code not in others]
 
 
 def _tables(records: Sequence[dict[str, Any]]) -> tuple[list[TableCompared], list[str]]:
