@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from sqlalchemy import Connection, RowMapping, bindparam, case, func, select, tuple_
 
 from benchdb.measurements.storing import (
@@ -32,18 +33,22 @@ class SystemSummary:
 
 @dataclass(frozen=True)
 class MeasuredOn:
-    """The measurements of a configuration by one engine on one system, in numbers.
-
-    `io_nodes` have measurements in use. `set_apart` are not used, and those of `before_change` are
-    from before the newest change of the system.
-    """
+    """The measurements of a configuration by one engine on one system, in numbers."""
 
     system: str
     engine: str
-    io_nodes: tuple[int, ...]
-    repetitions: int
-    set_apart: int
-    before_change: int
+    io_nodes: Annotated[
+        tuple[int, ...], Field(description="Numbers of I/O nodes with measurements in use.")
+    ]
+    repetitions: Annotated[int, Field(description="Measurements in use.")]
+    set_apart: Annotated[int, Field(description="Measurements that are kept and not used.")]
+    before_change: Annotated[
+        int,
+        Field(
+            description="Measurements from before the newest change of the system, which do not"
+            " count."
+        ),
+    ]
 
 
 @dataclass(frozen=True)

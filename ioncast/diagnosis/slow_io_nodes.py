@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from ioncast.diagnosis.normal import Bandwidths, Ints, normals_of
 from ioncast.diagnosis.slow_servers import slow_of_units, units_of_jobs
@@ -42,25 +44,23 @@ class NamedOutcome:
 
 @dataclass(frozen=True)
 class SlowIoNode:
-    """An I/O node on which jobs are slower than elsewhere.
-
-    Attributes
-    ----------
-    jobs, elsewhere : int
-        Jobs that had it, and those that did not.
-    ratio : float
-        The median of the jobs' bandwidths, each relative to its usual one, elsewhere by that on the
-        I/O node.
-    p : float
-        The probability that chance makes any of the I/O nodes as slow.
-    """
+    """An I/O node on which jobs get less of their usual bandwidth than on others."""
 
     system: str
     name: str
-    jobs: int
-    elsewhere: int
-    ratio: float
-    p: float
+    jobs: Annotated[int, Field(description="Jobs that had it.")]
+    elsewhere: Annotated[int, Field(description="Jobs that did not have it.")]
+    ratio: Annotated[
+        float,
+        Field(
+            description="The median of the jobs' bandwidths, each relative to its usual one,"
+            " elsewhere by that on the I/O node."
+        ),
+    ]
+    p: Annotated[
+        float,
+        Field(description="The probability that chance makes any of the I/O nodes as slow."),
+    ]
 
 
 def slow_io_nodes(outcomes: Sequence[NamedOutcome]) -> list[SlowIoNode]:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from sqlalchemy import (
     Connection,
     RowMapping,
@@ -47,20 +48,8 @@ HOUR = len("2026-11-21T04")
 class DecisionRow:
     """A question of a scheduler and its answer.
 
-    Attributes
-    ----------
-    id : str
-        A unique id of at most 32 characters.
-    asked_at : str
-        Time of the question, ISO 8601.
-    source : str
-        Basis of the answer: "history", "model" or "default".
-    curve : tuple of (int, float, float, float)
-        Number of I/O nodes, expected bandwidth, and the 10th and 90th percentile of runs in MiB/s.
-    available, confidence : int or None, float or None
-        Number of I/O nodes that the job could get, and a number from 0 to 1.
-    explored : bool
-        Whether `io_nodes` was tried, to learn whether it is better than the best known number.
+    The id has at most 32 characters. The source is "history", "model" or "default". `available` is
+    the number of I/O nodes that the job could get, and `confidence` a number from 0 to 1.
     """
 
     id: str
@@ -79,8 +68,20 @@ class DecisionRow:
     confidence: float | None
     application_id: int | None
     why: str
-    curve: tuple[tuple[int, float, float, float], ...]
-    explored: bool = False
+    curve: Annotated[
+        tuple[tuple[int, float, float, float], ...],
+        Field(
+            description="For each number of I/O nodes, the bandwidth in MiB/s: expected, p10 and"
+            " p90."
+        ),
+    ]
+    explored: Annotated[
+        bool,
+        Field(
+            description="Whether the number was tried, to learn whether it is better than the best"
+            " known one."
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         if not self.id or not self.source:

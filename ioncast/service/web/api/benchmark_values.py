@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.measurements.importers import UNKNOWN_FSYNC
+from benchdb.measurements.listing import MeasuredOn
 from ioncast.service.web.http.fields import TEXT, Bandwidth, RanWith, SystemName
 from ioncast.service.web.http.given import RequestModel
 from ioncast.service.web.http.lists import Page, PageOfSystem, PageQuery
@@ -142,19 +143,6 @@ class NewConfiguration(RequestModel):
     nodes: _Nodes | None = None
 
 
-class MeasuredOnAnswer(BaseModel):
-    """The measurements of one engine on one system."""
-
-    system: str
-    engine: str
-    io_nodes: list[int] = Field(description="Numbers of I/O nodes with measurements in use.")
-    repetitions: int = Field(description="Measurements in use.")
-    set_apart: int = Field(description="Measurements that are kept and not used.")
-    before_change: int = Field(
-        description="Measurements from before the newest change of the system, which do not count."
-    )
-
-
 class DescribedConfiguration(BaseModel):
     """A configuration in an answer."""
 
@@ -168,7 +156,7 @@ class ConfigurationItem(DescribedConfiguration):
     """A configuration with its measurements by system."""
 
     id: int
-    measured: list[MeasuredOnAnswer]
+    measured: list[MeasuredOn]
 
 
 class ConfigurationPage(Page[ConfigurationItem]):

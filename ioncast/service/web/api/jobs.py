@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from flask import Blueprint
@@ -12,10 +11,10 @@ from benchdb.store.database import transaction
 from ioncast.service.context import service
 from ioncast.service.monitoring.decision_errors import IMPLAUSIBLE
 from ioncast.service.monitoring.explained_jobs import ANOTHER_NUMBER, explain_entry
+from ioncast.service.store.decisions import DecisionRow
 from ioncast.service.store.jobs import JobEntry, entries_of_job
 from ioncast.service.store.runs import logs_of_run
 from ioncast.service.web.api.outcomes import OutcomeAnswer
-from ioncast.service.web.api.traces import DecisionItem
 from ioncast.service.web.http.fields import SystemName
 from ioncast.service.web.http.framework import operation
 from ioncast.service.web.http.given import RequestModel
@@ -62,7 +61,7 @@ class JobItem(BaseModel):
     job_id: str | None = Field(description="Null if only the decision is known.")
     time: str = Field(description="The start of the run, or the time of the question.")
     application: ApplicationOfJob | None
-    decision: DecisionItem | None
+    decision: DecisionRow | None
     outcome: OutcomeAnswer | None
     run: RunOfJob | None
     diagnosis: DiagnosisOfRun | None = Field(description="Why the run was slow.")
@@ -117,17 +116,13 @@ def explained_job(job_id: str, system: str | None, limit: int = MOST_ENTRIES) ->
 
 
 def _item(entry: JobEntry, diagnosis: DiagnosisOfRun | str) -> JobItem:
-    told = explain_entry(entry)
     reason = diagnosis if isinstance(diagnosis, str) else None
     return JobItem.model_validate(
         {
             **vars(entry),
-            "decision": entry.decision and asdict(entry.decision),
+            **vars(explain_entry(entry)),
             "diagnosis": diagnosis if reason is None else None,
             "no_diagnosis": reason,
-            "implausible": told.implausible,
-            "headline": told.headline,
-            "sentences": list(told.sentences),
         },
         from_attributes=True,
     )

@@ -65,15 +65,8 @@ class QueryAnswer(BaseModel):
 @operation("Which named queries are there?", answers={200: NamedQueries})
 def list_queries() -> NamedQueries:
     """List named queries with their parameters: those of ioncast, and those of the site."""
-    items = [
-        NamedQuery(
-            name=query.name,
-            title=query.title,
-            parameters=[QueryParameter(**vars(each)) for each in query.parameters],
-        )
-        for query in service().store.queries.values()
-    ]
-    return NamedQueries(items=items)
+    items = list(service().store.queries.values())
+    return NamedQueries.model_validate({"items": items}, from_attributes=True)
 
 
 @queries.get("/v1/queries/<name>")

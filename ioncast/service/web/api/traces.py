@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 from flask import Blueprint, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 from sqlalchemy import Connection
 
 from benchdb.store.database import transaction
@@ -144,35 +144,11 @@ class RunPage(Page[RunItem]):
     """Runs, newest first."""
 
 
-class DecisionItem(BaseModel):
+class DecisionItem(RootModel[DecisionRow]):
     """A scheduler's question with its answer."""
 
-    id: str
-    asked_at: str
-    system: str
-    user: str | None
-    executable: str | None
-    name: str | None
-    job_id: str | None
-    nodes: int | None
-    tasks: int | None
-    available: int | None
-    io_nodes: int | None
-    source: str
-    expected_mib_s: float | None
-    confidence: float | None
-    application_id: int | None
-    why: str
-    curve: list[tuple[int, float, float, float]] = Field(
-        description="For each number of I/O nodes, the bandwidth in MiB/s: expected, p10 and p90."
-    )
-    explored: bool = Field(
-        description="Whether the number was tried, to learn whether it is better than the best"
-        " known one."
-    )
 
-
-class DecisionPage(Page[DecisionItem]):
+class DecisionPage(Page[DecisionRow]):
     """Decisions, newest first."""
 
 
@@ -437,7 +413,7 @@ def list_decisions(number: int, query: DecisionQuery) -> DecisionPage:
 def get_decision(number: str) -> DecisionItem:
     """Answer with a decision; it is stored a second or two after it was made."""
     with transaction(service().database) as connection:
-        return DecisionItem(**asdict(decision(connection, number)))
+        return DecisionItem(decision(connection, number))
 
 
 def _application(summary: ApplicationSummary) -> ApplicationItem:
@@ -455,4 +431,4 @@ def _item(run: StoredRun) -> RunItem:
 
 def _decisions(rows: list[DecisionRow], limit: int, path: str | None = None) -> DecisionPage:
     shown, following = cut(rows, limit, lambda row: row.id, path)
-    return DecisionPage(items=[DecisionItem(**asdict(row)) for row in shown], next=following)
+    return DecisionPage(items=list(shown), next=following)
