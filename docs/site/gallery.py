@@ -15,6 +15,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 DATA = "experiments/data"
 LOGS = f"{DATA}/testbed/logs"
 IMPORT = f"bench import {DATA}/testbed/benchmarks.csv --system testbed --tasks 16 --nodes 8"
+BACKGROUND, PAIRS = f"{DATA}/background", f"{DATA}/interference/logs"
+# In the text the name of a folder; the commands that run have another place for it.
+STORE = "store"
 HEAD = f"""\
 # Gallery
 
@@ -40,12 +43,15 @@ class Report:
         One sentence on the answer.
     command
         The words after `ioncast`; the name of the file follows.
+    before
+        Commands that it needs before.
     """
 
     name: str
     title: str
     meaning: str
     command: str
+    before: tuple[str, ...] = ()
 
 
 REPORTS = (
@@ -66,6 +72,24 @@ REPORTS = (
         "What did two runs do to storage?",
         "Tables of a run without I/O nodes and of one with four, with differences marked.",
         f"characterize {LOGS}/hacc-io-ionodes0.darshan {LOGS}/hacc-io-ionodes4.darshan --html",
+    ),
+    Report(
+        "diagnosis.html",
+        "Was it my run, or the system?",
+        "A slow run beside other runs of its program, and the I/O node that another job kept busy.",
+        f"diagnose 30991 --store {STORE} --placement {BACKGROUND}/placement.csv --html",
+        before=(
+            f"ingest {BACKGROUND}/logs --system emulated --requests --store {STORE}",
+            f"servers import {BACKGROUND}/samples.csv --system emulated --store {STORE}",
+        ),
+    ),
+    Report(
+        "interference.html",
+        "Which job disturbed mine?",
+        "Two jobs that shared an I/O node, beside their runs alone, and the move that avoids it.",
+        f"interference {PAIRS}/checkpoint-together.darshan {PAIRS}/output-together.darshan"
+        f" --alone {PAIRS}/checkpoint-alone.darshan --alone {PAIRS}/output-alone.darshan"
+        f" --placement {DATA}/interference/placement-together.csv --html",
     ),
     Report(
         "predict.html",
@@ -108,15 +132,16 @@ def gallery_files() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         database = {"IONCAST_DB": f"{folder}/gallery.sqlite"}
         _run(IMPORT, database)
-        made = {each.name: _made(each, Path(folder, each.name), database) for each in REPORTS}
+        made = {each.name: _made(each, Path(folder), database) for each in REPORTS}
     page = "\n".join([HEAD, *map(_section, REPORTS)])
     return {"gallery/README.md": page} | {f"gallery/{name}": text for name, text in made.items()}
 
 
-def _made(report: Report, path: Path, database: dict[str, str]) -> str:
+def _made(report: Report, folder: Path, database: dict[str, str]) -> str:
     """The text of a report's page."""
-    _run(f"{report.command} {path}", database)
-    return path.read_text(encoding="utf-8")
+    for command in (*report.before, f"{report.command} {folder / report.name}"):
+        _run(command.replace(f"--store {STORE}", f"--store {folder / STORE}"), database)
+    return (folder / report.name).read_text(encoding="utf-8")
 
 
 def _run(command: str, database: dict[str, str]) -> None:
@@ -129,12 +154,15 @@ def _run(command: str, database: dict[str, str]) -> None:
 
 def _section(report: Report) -> str:
     """The part of the gallery's page about one report."""
+    commands = "\n".join(
+        f"    ioncast {each}" for each in (*report.before, f"{report.command} {report.name}")
+    )
     return f"""\
 ## {report.title}
 
 {report.meaning} [Open the page]({report.name})
 
-    ioncast {report.command} {report.name}
+{commands}
 
 <div class="report">
 <iframe src="{report.name}" title="{report.title}" loading="lazy"></iframe>
