@@ -67,13 +67,18 @@ class Process:
         if self.running is not None:
             _LOG.error("%s ended; another process starts", self.name)
         self._started_s = now_s
-        self.running = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", self.module, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            pass_fds=self.files,
-            # Ctrl-C must reach only this process, which then ends all others.
-            start_new_session=True,
-        )
+        try:
+            self.running = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", self.module, str(os.getpid())],
+                stdin=subprocess.PIPE,
+                pass_fds=self.files,
+                # Ctrl-C must reach only this process, which then ends all others.
+                start_new_session=True,
+            )
+        except OSError as error:
+            # Without memory for another process the others still answer.
+            _LOG.error("%s cannot start: %s", self.name, error.strerror)
+            return
         with suppress(BrokenPipeError), self.running.stdin as place:  # type: ignore[union-attr]
             place.write(self.orders.model_dump_json().encode())
 
