@@ -181,7 +181,7 @@ def _service(address: str | None) -> Iterator[Row]:
     if state.get("ready"):
         yield ok("service", f"{place} is ready: {parts}")
     else:
-        advice = "its log says why: journalctl -u ioncast"
+        advice = "its log says why: journalctl -u 'ioncast@*'"
         yield fail("service", f"{place} is not ready: {parts}", advice)
     if release != version("ioncast"):
         advice = "upgrade the older one (docs/service.md, Upgrading)"
