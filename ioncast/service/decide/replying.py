@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from random import getrandbits
@@ -59,7 +59,9 @@ def answer_at_once(
     return [reply.body]
 
 
-def ask(of: Resources, request: Request, session_token: str | None = None) -> Response:
+def ask(
+    of: Resources, request: Request, session_token: Callable[[], str | None] | None = None
+) -> Response:
     """Answer any question by GET; an unusable token or question is a RequestError."""
     authorise("reader", of, request, session_token)
     question = checked_query(Question, request.environ)

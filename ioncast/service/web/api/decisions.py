@@ -39,7 +39,7 @@ def ask() -> Response:
 
     With `Accept: text/plain` the answer is only the number, or 204 for no answer.
     """
-    return replying.ask(service(), request, token_of_session())
+    return replying.ask(service(), request, token_of_session)
 
 
 @decisions.post(replying.PATH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Literal
 
@@ -27,7 +28,10 @@ _HOW_TO_GET = "an admin makes tokens with `ioncast token add`"
 
 
 def authorise(
-    role: Role | None, of: Resources, request: Request, session_token: str | None = None
+    role: Role | None,
+    of: Resources,
+    request: Request,
+    session_token: Callable[[], str | None] | None = None,
 ) -> None:
     """Reject a request whose token does not have a role or a higher one.
 
@@ -36,8 +40,8 @@ def authorise(
     role : str or None
         The role that is needed; None needs no token. Reading needs no token when `reading` is
         "open". A wrong token is still rejected, so that its owner notices.
-    session_token : str, optional
-        The hash of the token of the browser's session, for a request without a token.
+    session_token : callable, optional
+        Returns the hash of the token of the browser's session, for a request without a token.
     """
     header = request.headers.get("Authorization")
     needs_none = role is None or (role == "reader" and of.settings.reading == "open")
@@ -47,7 +51,7 @@ def authorise(
         token_sha256: str | None = _token_given(header)
     else:
         # Another site can make a browser send a request with its cookie, so a session only reads.
-        token_sha256 = session_token if role == "reader" else None
+        token_sha256 = session_token() if role == "reader" and session_token else None
     if token_sha256 is None:
         raise RequestError(
             401,

@@ -109,7 +109,7 @@ def operation(
         def operate(**arguments: Any) -> Response:
             if about.limited:
                 limit_client(service(), request)
-            authorise(about.role, service(), request, token_of_session())
+            authorise(about.role, service(), request, token_of_session)
             if about.query is not None:
                 arguments["query"] = checked_query(about.query, request.environ)
             if about.body is not None or about.form is not None:

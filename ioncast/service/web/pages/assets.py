@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
+from io import BytesIO
 
 from flask import Blueprint, Response, abort, request, send_file, url_for
 
@@ -35,6 +36,13 @@ def asset(name: str) -> Response:
     if name not in _FILES:
         abort(404)
     is_current = request.args.get("v") == _digest(name)
-    response = send_file(_FILES[name], etag=_digest(name), max_age=_YEAR_S if is_current else None)
+    # A file that is not read to its end would stay open.
+    content = BytesIO(_FILES[name].read_bytes())
+    response = send_file(
+        content,
+        download_name=name,
+        etag=_digest(name),
+        max_age=_YEAR_S if is_current else None,
+    )
     response.cache_control.immutable = is_current
     return response

@@ -103,7 +103,7 @@ def wants_page() -> bool:
 def _to_login() -> Response | None:
     """Send a browser without a valid token to the login page."""
     try:
-        authorise("reader", service(), request, token_of_session())
+        authorise("reader", service(), request, token_of_session)
     except problems.RequestError as error:
         if error.http_status != _UNAUTHORISED or not wants_page():
             raise

@@ -136,7 +136,6 @@ def served(
             known_values(app.test_client()),
             examples(_CASES_OF_AN_OPERATION[request.param]),
         )
-        service.children.close()
         service.prepared.close()
         service.spool.close()
         service.database.dispose()

@@ -147,13 +147,10 @@ def test_a_sites_settings_count_for_values_that_a_request_lacks(measured: Settin
     rules = {"tolerance": 0.5, "default_io_nodes": 3, "min_confidence": 0.99}
     systems = {"testbed": SystemSettings.model_validate(rules)}
     app = create_app(measured.model_copy(update={"systems": systems}))
-    try:
-        client = app.test_client()
-        found = upload(client, LOG, nodes=8).json
-        decided = upload(client, LOG, nodes=8, min_confidence=0).json
-        nothing = client.post("/v1/predictions", json={"system": "testbed", "phases": []}).json
-    finally:
-        app.extensions["ioncast"].children.close()
+    client = app.test_client()
+    found = upload(client, LOG, nodes=8).json
+    decided = upload(client, LOG, nodes=8, min_confidence=0).json
+    nothing = client.post("/v1/predictions", json={"system": "testbed", "phases": []}).json
     assert found is not None
     assert decided is not None
     assert nothing is not None

@@ -97,7 +97,6 @@ def other_settings(app: Flask, **changed: Any) -> Iterator[FlaskClient]:
     own: Service = app.extensions["ioncast"]
     other = create_app(own.settings.model_copy(update=changed))
     service: Service = other.extensions["ioncast"]
-    service.children._forks = own.children._forks
     service.prepared.refresh()
     yield other.test_client()
     service.prepared.close()

@@ -95,7 +95,6 @@ def filled(
     service: Service = app.extensions["ioncast"]
     service.prepared.refresh()
     yield app.test_client()
-    service.children.close()
     service.prepared.close()
     service.database.dispose()
 
@@ -1398,7 +1397,6 @@ class application:  # noqa: N801 - reads as what it gives
 
     def __exit__(self, *_: object) -> None:
         service: Service = self.app.extensions["ioncast"]
-        service.children.close()
         service.prepared.close()
         service.database.dispose()
 
