@@ -170,8 +170,11 @@ def test_the_noise_floor_of_the_means_is_the_mean_of_the_halves() -> None:
         ([1, 2, 3, 4], [40, 30, 20, 10], -1),
         # Five of six pairs agree, one does not.
         ([1, 2, 3, 4], [10, 20, 40, 30], 4 / 6),
+        # Both untied pairs of the first agree, and the second has three untied pairs.
+        ([1, 1, 2], [10, 20, 30], 2 / math.sqrt(2 * 3)),
         ([1], [1], None),
         ([1, 1], [1, 2], None),
+        ([1, 2], [1, 1], None),
     ],
 )
 def test_kendalls_tau_counts_pairs_in_the_same_order(
