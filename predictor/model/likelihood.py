@@ -77,8 +77,15 @@ class Likelihood:
     def __init__(self, standard: Hyperparameters, cells: Cells, prior: Prior) -> None:
         self._standard, self._cells = standard, cells
         self._centre, self._width = prior
-        self._squares = (cells.X.T[:, :, None] - cells.X.T[:, None, :]) ** 2
         self._ones_and_features = np.column_stack([np.ones(len(cells.X)), cells.X])
+        # Pairs of cells are columns of arrays, each pair once: LAPACK stores a matrix column by
+        # column, and reads only its lower triangle.
+        one, other = self._pair = np.triu_indices(len(cells.X))
+        self._flat = np.ravel_multi_index(self._pair, (len(cells.X), len(cells.X)))
+        self._is_diagonal = one == other
+        self._times = np.where(self._is_diagonal, 1.0, 2.0)
+        self._products = (cells.X[one] * cells.X[other]).T
+        self._squares = ((cells.X[one] - cells.X[other]) ** 2).T
 
     def draw(self, random: np.random.RandomState) -> Array:
         """Draw a start from the priors, with half their standard deviations."""
@@ -105,45 +112,43 @@ class Likelihood:
         """Compute minus the logarithm of likelihood times priors, and the gradient of that."""
         p, cells = self.unpack(theta), self._cells
         noise = np.exp(self._ones_and_features @ p.noise)
-        forms = [matern(np.tensordot(length**-2.0, self._squares, 1)) for length in p.lengths]
-        slope, *levels = forms
-        linear = (cells.X * p.trend) @ cells.X.T
-        covariance = linear * slope.value
-        for weight, level in zip(p.weights, levels, strict=True):
-            covariance += weight * level.value
-        covariance[np.diag_indices_from(covariance)] += noise / cells.repetitions + p.residual
-        factor, failed = lapack.dpotrf(covariance, lower=1)
+        by_length = p.lengths**-2.0
+        forms = matern(by_length @ self._squares)
+        slope, levels = forms.value[0], forms.value[1:]
+        linear = p.trend @ self._products
+        pairs = linear * slope + p.weights @ levels
+        pairs[self._is_diagonal] += noise / cells.repetitions + p.residual
+        covariance = np.zeros(len(cells.X) ** 2)
+        covariance[self._flat] = pairs
+        factor, failed = lapack.dpotrf(
+            covariance.reshape(len(cells.X), -1).T, lower=1, overwrite_a=1
+        )
         if failed:
             return np.inf, np.zeros_like(theta)
-        inverse, _ = lapack.dpotri(factor, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        solved = inverse @ cells.mean
-        by_covariance = (inverse - np.outer(solved, solved)) / 2
-        by_diagonal = np.diag(by_covariance)
+        log_determinant = 2 * np.log(np.diag(factor)).sum()
+        solved, _ = lapack.dpotrs(factor, cells.mean, lower=1)
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        one, other = self._pair
+        by_pair = (inverse.ravel("F")[self._flat] - solved[one] * solved[other]) / 2
+        by_diagonal = by_pair[self._is_diagonal]
+        by_pair *= self._times
         free = cells.repetitions - 1
         by_noise = by_diagonal * noise / cells.repetitions + (free - cells.scatter / noise) / 2
         away = (theta - self._centre) / self._width
         value = (
             cells.mean @ solved / 2
-            + np.log(np.diag(factor)).sum()
+            + log_determinant / 2
             + np.sum(free * np.log(noise) + cells.scatter / noise) / 2
             + away @ away / 2
         )
-        scaled = [
-            linear * slope.by_square,
-            *(w * k.by_square for w, k in zip(p.weights, levels, strict=True)),
-        ]
+        by_square = forms.by_square * by_pair
+        by_square[0] *= linear
+        by_square[1:] *= p.weights[:, None]
         gradient = np.concatenate(
             [
-                p.trend * np.einsum("id,id->d", cells.X, (by_covariance * slope.value) @ cells.X),
-                *(
-                    length**-2.0 * -2 * np.tensordot(self._squares, by_covariance * form, 2)
-                    for length, form in zip(p.lengths, scaled, strict=True)
-                ),
-                [
-                    w * np.sum(by_covariance * k.value)
-                    for w, k in zip(p.weights, levels, strict=True)
-                ],
+                p.trend * (self._products @ (by_pair * slope)),
+                (-2 * by_length * (by_square @ self._squares.T)).ravel(),
+                p.weights * (levels @ by_pair),
                 self._ones_and_features.T @ by_noise,
                 [by_diagonal.sum() * p.residual],
             ]
