@@ -19,7 +19,7 @@ import pytest
 
 from ioncast_base.pages.rendering import STYLE
 from tests.support.services import PATH
-from tests.support.serving import PATIENCE_S, free_port, running, wait_for
+from tests.support.serving import PATIENCE_S, Served, free_port, running, wait_for
 
 pytestmark = pytest.mark.nginx
 
@@ -52,21 +52,19 @@ UPLOAD = (
 )
 
 
-@pytest.fixture
-def upstream(tmp_path: Path) -> Path:
-    return tmp_path / "ioncast.sock"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("nginx")
 
 
-@pytest.fixture
-def port(tmp_path: Path, upstream: Path) -> Iterator[int]:
+@pytest.fixture(scope="module")
+def port(folder: Path) -> Iterator[int]:
     """The port of a running nginx."""
     program = shutil.which("nginx", path=PATH)
     assert program is not None
-    port, folder = free_port(), tmp_path / "nginx"
-    folder.mkdir()
-    file = folder / "nginx.conf"
-    file.write_text(configuration(folder, port, upstream), encoding="utf-8")
-    with (tmp_path / "nginx.log").open("wb") as log:
+    port, file = free_port(), folder / "nginx.conf"
+    file.write_text(configuration(folder, port, folder / "ioncast.sock"), encoding="utf-8")
+    with (folder / "nginx.log").open("wb") as log:
         process = subprocess.Popen(
             [program, "-p", folder, "-e", "stderr", "-c", file], stdout=log, stderr=log
         )
@@ -109,35 +107,42 @@ def test_a_service_that_does_not_answer_is_a_problem_document(port: int) -> None
     assert int(ask(port, "GET")[1]["Retry-After"]) > 0
 
 
-def test_the_log_leaves_out_only_addresses_of_kept_results(tmp_path: Path, port: int) -> None:
+def test_the_log_leaves_out_only_addresses_of_kept_results(folder: Path, port: int) -> None:
     hidden = ["/kept/secret", "/kept/secret/delete", "/login?next=/kept/secret"]
     hidden += ["/login?next=%2Fkept%2Fsecret"]
     told = ["/v1/decisions?system=a&x=kept", "/v1/decisions?system=/kept/", "/predict?login?kept"]
     told += ["/keptalong", "/login?next=/jobs", "/last"]
     for target in hidden + told:
         ask(port, "GET", target)
-    log = tmp_path / "nginx" / "access.log"
+    log = folder / "access.log"
     wait_for(lambda: "/last" in log.read_text(), "the access log")
     found = re.findall(r'"GET (\S+) HTTP', log.read_text())
     assert [target for target in found if target != "/v1/style.css"] == told
 
 
-@pytest.mark.serving
-def test_errors_of_the_service_are_its_own_and_its_style_is_compressed(
-    tmp_path: Path, upstream: Path, port: int
-) -> None:
-    with running(tmp_path, "--db", str(tmp_path / "bench.sqlite")) as served:
-        assert served.socket == upstream
-        assert_problem(port, 404)
-        assert b"/docs lists all operations" in ask(port, "GET")[2]
-        zipped = {"Accept-Encoding": "gzip"}
-        _, told, style = ask(port, "GET", "/assets/style.css", **zipped)
-        assert told["Content-Encoding"] == "gzip"
-        assert gzip.decompress(style) == STYLE.read_bytes()
-        assert ask(port, "GET", "/login", **zipped)[1]["Content-Encoding"] is None
+@pytest.fixture(scope="module")
+def served(folder: Path, port: int) -> Iterator[Served]:
+    """A service behind nginx, which answers the tests from here on."""
+    told = ("--db", str(folder / "bench.sqlite"), "--threads", str(THREADS))
+    with running(folder, *told) as served:
+        assert served.socket == folder / "ioncast.sock"
+        yield served
 
 
 @pytest.mark.serving
+@pytest.mark.usefixtures("served")
+def test_errors_of_the_service_are_its_own_and_its_style_is_compressed(port: int) -> None:
+    assert_problem(port, 404)
+    assert b"/docs lists all operations" in ask(port, "GET")[2]
+    zipped = {"Accept-Encoding": "gzip"}
+    _, told, style = ask(port, "GET", "/assets/style.css", **zipped)
+    assert told["Content-Encoding"] == "gzip"
+    assert gzip.decompress(style) == STYLE.read_bytes()
+    assert ask(port, "GET", "/login", **zipped)[1]["Content-Encoding"] is None
+
+
+@pytest.mark.serving
+@pytest.mark.usefixtures("served")
 @pytest.mark.promise("service-no-free-threads")
 @pytest.mark.parametrize(
     "sent",
@@ -147,11 +152,8 @@ def test_errors_of_the_service_are_its_own_and_its_style_is_compressed(
         pytest.param(UPLOAD, id="half an upload"),
     ],
 )
-def test_slow_clients_take_no_thread_of_the_service(
-    tmp_path: Path, upstream: Path, port: int, sent: bytes
-) -> None:
-    told = ("--db", str(tmp_path / "bench.sqlite"), "--threads", str(THREADS))
-    with running(tmp_path, *told), contextlib.ExitStack() as stack:
+def test_slow_clients_take_no_thread_of_the_service(port: int, sent: bytes) -> None:
+    with contextlib.ExitStack() as stack:
         clients = [
             stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
             for _ in range(MANY)
