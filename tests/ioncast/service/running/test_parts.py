@@ -34,13 +34,19 @@ def start_part(folder: Path, part: str, port: int, **environment: str) -> Served
     return start(folder, *told, port=port, environment=environment)
 
 
-@pytest.fixture
-def parts(tmp_path: Path, demo_on_sqlite: Path) -> Iterator[dict[str, Served]]:
-    shutil.copy(demo_on_sqlite, tmp_path / "bench.sqlite")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("parts")
+
+
+@pytest.fixture(scope="module")
+def parts(folder: Path, demo_on_sqlite: Path) -> Iterator[dict[str, Served]]:
+    """All parts; a test that kills a part starts it again for the next test."""
+    shutil.copy(demo_on_sqlite, folder / "bench.sqlite")
     port, started = free_port(), {}
     with ExitStack() as stack:
         for part in PARTS:
-            started[part] = start_part(tmp_path, part, port)
+            started[part] = start_part(folder, part, port)
             stack.callback(lambda part=part: stop(started[part]))
         wait_for(lambda: started["web"].ask("/readyz", timeout_s=2).status == 200, "web")
         started["decisions"].wait_until_prepared(HACC)
@@ -59,7 +65,7 @@ def is_closed(port: int) -> bool:
 
 @pytest.mark.promise("service-part")
 def test_decisions_continue_while_other_parts_are_killed_and_start_again(
-    parts: dict[str, Served], tmp_path: Path
+    parts: dict[str, Served], folder: Path
 ) -> None:
     decisions, web = parts["decisions"], parts["web"]
     with asked_meanwhile(decisions, HACC) as asked:
@@ -68,7 +74,7 @@ def test_decisions_continue_while_other_parts_are_killed_and_start_again(
         wait_for(partial(is_closed, web.port), "end of the web process")
         asked.wait_until_answered()
         for part in ("web", "background"):
-            parts[part] = start_part(tmp_path, part, web.port)
+            parts[part] = start_part(folder, part, web.port)
         parts["web"].wait_until_ready()
         number = decisions.decide(HACC).json["decision_id"]
         wait_for(
@@ -82,13 +88,13 @@ def test_decisions_continue_while_other_parts_are_killed_and_start_again(
 
 @pytest.mark.promise("service-part")
 def test_pages_continue_while_decisions_are_killed_and_start_again(
-    parts: dict[str, Served], tmp_path: Path
+    parts: dict[str, Served], folder: Path
 ) -> None:
     everything = parts["decisions"].all_deciders()
     kill(parts["decisions"])
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in everything), "end of all")
     assert parts["web"].ask("/readyz").json["keeper"] == "ok"
-    parts["decisions"] = start_part(tmp_path, "decisions", parts["web"].port)
+    parts["decisions"] = start_part(folder, "decisions", parts["web"].port)
     wait_for(
         lambda: parts["decisions"].decide(HACC, timeout_s=2).json["source"] == "history", "answer"
     )
@@ -96,13 +102,13 @@ def test_pages_continue_while_decisions_are_killed_and_start_again(
     [process, _] = parts["decisions"].all_deciders()
     environment = Path(f"/proc/{process}/environ").read_bytes()
     assert b"IONCAST_DB" not in environment
-    assert str(tmp_path / "bench.sqlite").encode() not in environment
+    assert str(folder / "bench.sqlite").encode() not in environment
 
 
 def test_a_whole_service_does_not_start_beside_its_parts(
-    parts: dict[str, Served], tmp_path: Path
+    parts: dict[str, Served], folder: Path
 ) -> None:
-    other = start(tmp_path, "--db", str(tmp_path / "bench.sqlite"))
+    other = start(folder, "--db", str(folder / "bench.sqlite"))
     assert other.process.wait(PATIENCE_S) == 2
     assert "another service uses this state folder" in other.log.read_text()
     assert parts["decisions"].decide(HACC).status == 200
