@@ -111,7 +111,7 @@ def unrecorded(served: Served) -> float:
 
 
 @pytest.mark.promise("service-state-not-writable")
-def test_without_the_database_too_the_last_answers_of_the_state_folder_decide(
+def test_without_the_database_too_the_last_answers_of_the_state_folder_decide_in_one_service(
     state: Path, database: Path, tmp_path: Path
 ) -> None:
     with running(tmp_path, "--db", str(database)) as served:
@@ -122,19 +122,14 @@ def test_without_the_database_too_the_last_answers_of_the_state_folder_decide(
         wait_for_history(served)
         wait_for(lambda: served.ask("/readyz").json["database"] == "unavailable", "notice")
         wait_for_history(served)
+        assert_no_other_service_starts(served, database, tmp_path / "other")
     # The note in the state folder says that there was a database.
     assert not database.exists()
 
 
-@pytest.mark.promise("service-state-not-writable")
-def test_another_service_cannot_use_a_read_only_state_folder_at_the_same_time(
-    state: Path, database: Path, tmp_path: Path
-) -> None:
-    remount(state, "ro")
-    with running(tmp_path, "--db", str(database)):
-        folder = tmp_path / "other"
-        folder.mkdir()
-        (folder / "state").symlink_to(state)
-        other = start(folder, "--db", str(database))
-        assert other.process.wait(PATIENCE_S) == 2
-        assert "another service uses this state folder" in other.log.read_text()
+def assert_no_other_service_starts(served: Served, database: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "state").symlink_to(served.state)
+    other = start(folder, "--db", str(database))
+    assert other.process.wait(PATIENCE_S) == 2
+    assert "another service uses this state folder" in other.log.read_text()
