@@ -13,11 +13,11 @@ import sys
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
-from pydantic import BaseModel
 
 from ioncast.service.decide.counts import DecisionCounts
 from ioncast.service.decide.prepared import Reader, keep_reading, prepared_file
 from ioncast.service.decide.resources import Resources
+from ioncast.service.decide.server_config import ServerConfig
 from ioncast.service.decide.spool import SpoolWriter, spool_folder
 from ioncast.service.decide.worker import OPTIONS, SharingWorker
 from ioncast.service.decide.wsgi import application
@@ -37,17 +37,6 @@ _FEWEST_THREADS = 2
 _SWITCH_S = 0.0005
 # Descriptors of the process for anything but connections: some 20.
 _OTHER_FILES = 64
-
-
-class ServerConfig(BaseModel):
-    """The orders of the process, from the one that starts it.
-
-    `counts` is the descriptor of the file for counts. The site's settings come without a database.
-    """
-
-    sockets: list[int]
-    counts: int
-    settings: Settings
 
 
 class _Server(BaseApplication):

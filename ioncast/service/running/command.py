@@ -125,7 +125,9 @@ def serve(
             ]
         )
         # A mistake in these files must be one line, before anything starts.
-        settings.thresholds()
+        if settings.checks is not None:
+            # The usual thresholds load NumPy, which takes time and memory.
+            settings.thresholds()
         settings.named_queries()
         if _BACKGROUND in begun:
             _prepare_database(settings)
@@ -242,7 +244,7 @@ def _run(settings: Settings, begun: Collection[str]) -> None:
     from gunicorn.systemd import sd_notify  # noqa: PLC0415
 
     from ioncast.service.decide.counts import new_file  # noqa: PLC0415
-    from ioncast.service.decide.server import ServerConfig  # noqa: PLC0415
+    from ioncast.service.decide.server_config import ServerConfig  # noqa: PLC0415
     from ioncast.service.running.supervisor import Process, keep_running  # noqa: PLC0415
 
     begin_log()
