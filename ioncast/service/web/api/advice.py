@@ -116,11 +116,10 @@ class AdviceAnswer(Answered):
 @advice.post("/v1/advice")
 @operation(
     "What would make the I/O of a run faster?",
-    form=AdviceOfLog,
     files={"log": "The Darshan log of the run, or the logs of its processes."},
     many_files=MOST_LOGS,
     answers={200: AdviceAnswer},
-    also=(404, 413, 503),
+    also=(404,),
 )
 def advise(form: AdviceOfLog) -> Response:
     """Check the logs of a run, and predict the seconds that following the advice would save."""

@@ -104,8 +104,7 @@ class AllocationAnswer(BaseModel):
     "How should jobs share the I/O nodes?",
     body=AllocationAsked,
     answers={200: AllocationAnswer},
-    also=(404, 413, 503),
-    elsewhere=True,
+    also=(404,),
 )
 def divide(body: bytes) -> Response:
     """Divide a pool of I/O nodes among jobs by their curves; nothing is stored."""

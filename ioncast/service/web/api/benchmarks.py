@@ -71,7 +71,7 @@ benchmarks = Blueprint("benchmarks", __name__)
 
 
 @benchmarks.get("/v1/systems")
-@operation("Which systems are there?", query=SystemQuery, answers={200: SystemPage}, also=(503,))
+@operation("Which systems are there?")
 def list_systems(query: SystemQuery) -> SystemPage:
     """List systems by name."""
     with transaction(service().database) as connection:
@@ -83,13 +83,7 @@ def list_systems(query: SystemQuery) -> SystemPage:
 
 
 @benchmarks.post("/v1/systems")
-@operation(
-    "Add a system",
-    role="admin",
-    body=NewSystem,
-    answers={200: SystemItem, 201: SystemItem},
-    also=(503,),
-)
+@operation("Add a system", role="admin")
 def put_system(body: NewSystem) -> tuple[SystemItem, int]:
     """Add a system before anything is measured on it. 200 if the system exists already."""
     with transaction(service().database, write=True) as connection:
@@ -101,13 +95,7 @@ def put_system(body: NewSystem) -> tuple[SystemItem, int]:
 
 
 @benchmarks.post("/v1/changes")
-@operation(
-    "Note that a machine has changed",
-    role="admin",
-    body=NewChange,
-    answers={201: ChangeItem},
-    also=(404, 503),
-)
+@operation("Note that a machine has changed", role="admin", answers={201: ChangeItem}, also=(404,))
 def put_change(body: NewChange) -> tuple[ChangeItem, int]:
     """Measurements and outcomes from before no longer decide; they stay stored and visible.
 
@@ -120,13 +108,7 @@ def put_change(body: NewChange) -> tuple[ChangeItem, int]:
 
 
 @benchmarks.delete("/v1/changes")
-@operation(
-    "Take the change of a machine back",
-    role="admin",
-    query=ChangeQuery,
-    answers={204: None},
-    also=(404, 503),
-)
+@operation("Take the change of a machine back", role="admin", answers={204: None}, also=(404,))
 def delete_change(query: ChangeQuery) -> Response:
     """Let all measurements and outcomes count as if the change had never been noted."""
     with writing() as (connection, note):
@@ -136,12 +118,7 @@ def delete_change(query: ChangeQuery) -> Response:
 
 
 @benchmarks.get("/v1/configurations")
-@operation(
-    "Which configurations are there?",
-    query=ConfigurationQuery,
-    answers={200: ConfigurationPage},
-    also=(404, 503),
-)
+@operation("Which configurations are there?", also=(404,))
 def list_configurations(query: ConfigurationQuery) -> ConfigurationPage:
     """List configurations with their measurements by system, in the order of ids."""
     with transaction(service().database) as connection:
@@ -153,13 +130,7 @@ def list_configurations(query: ConfigurationQuery) -> ConfigurationPage:
 
 
 @benchmarks.post("/v1/configurations")
-@operation(
-    "Add a configuration",
-    role="admin",
-    body=NewConfiguration,
-    answers={200: ConfigurationItem, 201: ConfigurationItem},
-    also=(503,),
-)
+@operation("Add a configuration", role="admin")
 def put_configuration(body: NewConfiguration) -> tuple[ConfigurationItem, int]:
     """Add a configuration before it is measured. 200 if the configuration exists already."""
     config = _config(body)
@@ -169,12 +140,7 @@ def put_configuration(body: NewConfiguration) -> tuple[ConfigurationItem, int]:
 
 
 @benchmarks.get("/v1/measurements")
-@operation(
-    "What was measured?",
-    query=MeasuredQuery,
-    answers={200: MeasurementPage},
-    also=(404, 503),
-)
+@operation("What was measured?", also=(404,))
 def list_measurements(query: MeasuredQuery) -> MeasurementPage:
     """List a system's measurements by configuration, I/O nodes, engine and repetition."""
     with transaction(service().database) as connection:
@@ -193,11 +159,7 @@ def list_measurements(query: MeasuredQuery) -> MeasurementPage:
 @operation(
     "Store measurements",
     role="admin",
-    body=NewMeasurements,
-    form=MeasurementFile,
     files={"file": "A file in any format that `ioncast bench import` reads."},
-    answers={200: MeasurementsAnswer, 201: MeasurementsAnswer},
-    also=(413, 503),
 )
 def put_measurements(
     body: NewMeasurements | None, form: MeasurementFile | None
@@ -223,12 +185,7 @@ def put_measurements(
 
 
 @benchmarks.get("/v1/curves")
-@operation(
-    "What bandwidth was measured with each number of I/O nodes?",
-    query=MeasuredQuery,
-    answers={200: CurvePage},
-    also=(404, 503),
-)
+@operation("What bandwidth was measured with each number of I/O nodes?", also=(404,))
 def list_curves(query: MeasuredQuery) -> CurvePage:
     """List a system's curves with every repetition in use, by configuration."""
     with transaction(service().database) as connection:
@@ -239,13 +196,7 @@ def list_curves(query: MeasuredQuery) -> CurvePage:
 
 
 @benchmarks.post("/v1/curves")
-@operation(
-    "Store curves",
-    role="admin",
-    body=NewCurves,
-    answers={200: MeasurementsAnswer, 201: MeasurementsAnswer},
-    also=(503,),
-)
+@operation("Store curves", role="admin")
 def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
     """Store each bandwidth as a measurement: all of a request, or none.
 
@@ -260,12 +211,7 @@ def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
 
 
 @benchmarks.get("/v1/coverage")
-@operation(
-    "How often, how evenly and when was each cell measured?",
-    query=CoverageQuery,
-    answers={200: CoveragePage},
-    also=(404, 503),
-)
+@operation("How often, how evenly and when was each cell measured?", also=(404,))
 def list_coverage(query: CoverageQuery) -> CoveragePage:
     """List the cells of a system by configuration."""
     with transaction(service().database) as connection:
@@ -291,8 +237,7 @@ def list_coverage(query: CoverageQuery) -> CoveragePage:
     "Which cells of these configurations are missing?",
     body=CoverageAsked,
     answers={200: CoverageAnswer},
-    also=(404, 503),
-    elsewhere=True,
+    also=(404,),
 )
 def cover(body: bytes) -> Response:
     """List the cells of configurations, measured or not; nothing is stored."""

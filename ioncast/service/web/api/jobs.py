@@ -83,12 +83,7 @@ class JobAnswer(BaseModel):
 
 
 @jobs.get("/v1/jobs/<path:job_id>")
-@operation(
-    "Why did a job get its number of I/O nodes?",
-    query=JobQuery,
-    answers={200: JobAnswer},
-    also=(404, 503),
-)
+@operation("Why did a job get its number of I/O nodes?", also=(404,))
 def get_job(job_id: str, query: JobQuery) -> JobAnswer:
     """Answer with the decisions for a job, their reasons, and the bandwidths that it got.
 

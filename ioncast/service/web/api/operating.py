@@ -62,7 +62,7 @@ class TokenRights(BaseModel):
 
 
 @operations.get("/healthz")
-@operation("Is the process alive?", role=None, answers={200: Health}, limited=False)
+@operation("Is the process alive?", role=None, limited=False)
 def healthz() -> Health:
     """Answer as long as the process does."""
     return Health()
@@ -70,10 +70,7 @@ def healthz() -> Health:
 
 @operations.get("/readyz")
 @operation(
-    "Can decisions be answered?",
-    role=None,
-    answers={200: Readiness, 503: Readiness},
-    limited=False,
+    "Can decisions be answered?", role=None, answers={200: Readiness, 503: Readiness}, limited=False
 )
 def readyz() -> tuple[Readiness, int]:
     """Answer 503 until answers are prepared from all earlier runs."""
@@ -92,7 +89,7 @@ def readyz() -> tuple[Readiness, int]:
 
 
 @operations.get("/v1/token")
-@operation("Which rights does my token have?", role=None, answers={200: TokenRights})
+@operation("Which rights does my token have?", role=None)
 def token_rights() -> TokenRights:
     """Answer about the token in the header; a wrong or expired one is rejected."""
     found = known_token(service(), request)

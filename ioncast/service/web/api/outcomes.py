@@ -205,15 +205,12 @@ class AccuracyQuery(PageQuery, ChosenSystem):
 @operation(
     "Report the bandwidth that a job got",
     role="scheduler",
-    body=OutcomeReport,
-    form=OutcomeOfLog,
     files={
         "log": "The run's Darshan log, or the logs of its processes; the run joins the history of"
         " its application."
     },
     many_files=MOST_LOGS,
-    answers={200: OutcomeAnswer, 201: OutcomeAnswer},
-    also=(404, 409, 413, 503),
+    also=(404, 409),
 )
 def put_outcome(body: OutcomeReport | None, form: OutcomeOfLog | None) -> tuple[OutcomeAnswer, int]:
     """Store a job's bandwidth with its decision. 200 if it was reported before.
@@ -245,7 +242,7 @@ def put_outcome(body: OutcomeReport | None, form: OutcomeOfLog | None) -> tuple[
 
 
 @outcomes.get("/v1/outcomes")
-@operation("What did jobs get?", query=OutcomeQuery, answers={200: OutcomePage}, also=(503,))
+@operation("What did jobs get?")
 def list_outcomes(query: OutcomeQuery) -> OutcomePage:
     """List outcomes with their decisions, in the order of ids."""
     with transaction(service().database) as connection:
@@ -261,12 +258,7 @@ def list_outcomes(query: OutcomeQuery) -> OutcomePage:
 
 
 @outcomes.get("/v1/validation")
-@operation(
-    "How large are the errors of decisions, and does anything drift?",
-    query=ChosenSystem,
-    answers={200: ValidationAnswer},
-    also=(503,),
-)
+@operation("How large are the errors of decisions, and does anything drift?")
 def validation(query: ChosenSystem) -> ValidationAnswer:
     """Answer with the numbers that were counted last."""
     found, drift = _summary("validation"), _summary("drift")
@@ -286,12 +278,7 @@ def validation(query: ChosenSystem) -> ValidationAnswer:
 
 
 @outcomes.get("/v1/validation/applications")
-@operation(
-    "How large are the errors of decisions for each application?",
-    query=AccuracyQuery,
-    answers={200: AccuracyPage},
-    also=(503,),
-)
+@operation("How large are the errors of decisions for each application?")
 def validation_of_applications(query: AccuracyQuery) -> AccuracyPage:
     """List applications with outcomes, in the order of ids."""
     rows = _of(_summary("validation").value["applications"], query.system)

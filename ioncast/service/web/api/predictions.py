@@ -324,12 +324,10 @@ class PredictionAnswer(Answered):
 @operation(
     "How fast would this job be with each number of I/O nodes?",
     body=PredictionOfPhases,
-    form=PredictionOfLog,
     files={"log": "The Darshan log of an earlier run, or the logs of its processes."},
     many_files=MOST_LOGS,
     answers={200: PredictionAnswer},
-    also=(404, 413, 503),
-    elsewhere=True,
+    also=(404,),
 )
 def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
     """Predict from the phases of an earlier run, or from its Darshan logs."""

@@ -62,7 +62,7 @@ class QueryAnswer(BaseModel):
 
 
 @queries.get("/v1/queries")
-@operation("Which named queries are there?", answers={200: NamedQueries})
+@operation("Which named queries are there?")
 def list_queries() -> NamedQueries:
     """List named queries with their parameters: those of ioncast, and those of the site."""
     items = list(service().store.queries.values())
@@ -70,12 +70,7 @@ def list_queries() -> NamedQueries:
 
 
 @queries.get("/v1/queries/<name>")
-@operation(
-    "What does a named query answer?",
-    query=ValuesOfParameters,
-    answers={200: QueryAnswer},
-    also=(404, 503),
-)
+@operation("What does a named query answer?", also=(404,))
 def answer_query(name: str, query: ValuesOfParameters) -> QueryAnswer:
     """Ask the store of this service, as `ioncast sql` does.
 

@@ -44,13 +44,7 @@ class StoredQueue(BaseModel):
 
 
 @queue.post("/v1/queue")
-@operation(
-    "Report I/O nodes in use and waiting jobs",
-    role="scheduler",
-    body=QueueNow,
-    answers={201: StoredQueue},
-    also=(503,),
-)
+@operation("Report I/O nodes in use and waiting jobs", role="scheduler", answers={201: StoredQueue})
 def report_queue(body: QueueNow) -> tuple[StoredQueue, int]:
     """Store a report, which the overview shows; send one every five minutes."""
     at = datetime.now(timezone.utc)

@@ -27,7 +27,7 @@ class SlowIoNodesAnswer(BaseModel):
 
 
 @slow.get("/v1/slow-io-nodes")
-@operation("Which I/O nodes are slow?", query=ChosenSystem, answers={200: SlowIoNodesAnswer})
+@operation("Which I/O nodes are slow?")
 def list_slow_io_nodes(query: ChosenSystem) -> SlowIoNodesAnswer:
     """Answer with the I/O nodes that were found last, once a minute if outcomes came."""
     found = service().prepared.summaries.get(SLOW_IO_NODES)

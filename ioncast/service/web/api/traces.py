@@ -196,11 +196,9 @@ class DecisionQuery(PageQuery):
 @operation(
     "Add a run to the history",
     role="scheduler",
-    form=RunDetails,
     files={"log": "The run's Darshan log, or the logs of its processes."},
     many_files=MOST_LOGS,
-    answers={200: TraceAnswer, 201: TraceAnswer},
-    also=(409, 413, 503),
+    also=(409,),
 )
 def put_trace(form: RunDetails) -> tuple[TraceAnswer, int]:
     """Read the Darshan logs of a run and add its phases to the history of its application.
@@ -299,12 +297,7 @@ def add_insights(
 
 
 @traces.get("/v1/applications")
-@operation(
-    "Which applications are in the history?",
-    query=ApplicationQuery,
-    answers={200: ApplicationPage},
-    also=(503,),
-)
+@operation("Which applications are in the history?")
 def list_applications(query: ApplicationQuery) -> ApplicationPage:
     """List applications with the number and the newest of their runs."""
     chosen = {"system": query.system, "user": query.user, "search": query.search}
@@ -328,7 +321,7 @@ def list_applications(query: ApplicationQuery) -> ApplicationPage:
 
 
 @traces.get("/v1/applications/<int:number>")
-@operation("What is known about an application?", answers={200: ApplicationAnswer}, also=(404, 503))
+@operation("What is known about an application?", also=(404,))
 def get_application(number: int) -> ApplicationAnswer:
     """Answer with the newest runs and decisions."""
     with transaction(service().database) as connection:
@@ -345,12 +338,7 @@ def get_application(number: int) -> ApplicationAnswer:
 
 
 @traces.get("/v1/applications/<int:number>/runs")
-@operation(
-    "Which runs of an application are in the history?",
-    query=PageQuery,
-    answers={200: RunPage},
-    also=(404, 503),
-)
+@operation("Which runs of an application are in the history?", also=(404,))
 def list_runs(number: int, query: PageQuery) -> RunPage:
     """List runs with their phases, newest first."""
     with transaction(service().database) as connection:
@@ -359,11 +347,7 @@ def list_runs(number: int, query: PageQuery) -> RunPage:
 
 
 @traces.get("/v1/applications/<int:number>/runs/<int:run_id>")
-@operation(
-    "Why was the I/O of a run slow?",
-    answers={200: RunAnswer},
-    also=(404, 503),
-)
+@operation("Why was the I/O of a run slow?", also=(404,))
 def get_run(number: int, run_id: int) -> RunAnswer:
     """Answer with a run, its phases, and insights: its characterisation and its findings."""
     with transaction(service().database) as connection:
@@ -374,7 +358,7 @@ def get_run(number: int, run_id: int) -> RunAnswer:
 
 
 @traces.delete("/v1/applications/<int:number>/runs/<int:run_id>")
-@operation("Delete a run", role="admin", answers={204: None}, also=(404, 503))
+@operation("Delete a run", role="admin", answers={204: None}, also=(404,))
 def delete_run(number: int, run_id: int) -> Response:
     """Delete a run with its findings and its outcome; answers forget it within seconds."""
     with writing() as (connection, note):
@@ -388,12 +372,7 @@ def delete_run(number: int, run_id: int) -> Response:
 
 
 @traces.get("/v1/applications/<int:number>/decisions")
-@operation(
-    "What was decided for an application?",
-    query=DecisionQuery,
-    answers={200: DecisionPage},
-    also=(404, 503),
-)
+@operation("What was decided for an application?", also=(404,))
 def list_decisions(number: int, query: DecisionQuery) -> DecisionPage:
     """List decisions for an application's jobs, newest first."""
     with transaction(service().database) as connection:
@@ -409,7 +388,7 @@ def list_decisions(number: int, query: DecisionQuery) -> DecisionPage:
 
 
 @traces.get("/v1/decisions/<number>")
-@operation("What was decided?", answers={200: DecisionItem}, also=(404, 503))
+@operation("What was decided?", also=(404,))
 def get_decision(number: str) -> DecisionItem:
     """Answer with a decision; it is stored a second or two after it was made."""
     with transaction(service().database) as connection:

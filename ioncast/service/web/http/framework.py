@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 from flask import Response, request
 from pydantic import BaseModel
@@ -59,13 +59,13 @@ class Operation:
     answers : mapping of int to type, str or None
         By status: a model, a media type, or None for no content.
     also : tuple of int
-        Statuses of problems beside those that every operation may answer.
+        Statuses of problems beside those that all such operations may answer.
     text : bool
         Whether the answer may also be plain text.
     limited : bool
         Whether a request counts against the client's requests per minute.
     elsewhere : bool
-        Whether the view gets unchecked JSON and has it checked in another process (see
+        Whether the view gets `body` as bytes and has it checked in another process (see
         `checked_json`), because anybody may send it and it must not keep a worker busy.
     """
 
@@ -96,14 +96,16 @@ def describe(about: Operation) -> Callable[[_View], _View]:
 def operation(
     summary: str, *, role: Role | None = "reader", **described: Any
 ) -> Callable[[Callable[_P, Returned]], Callable[_P, Response]]:
-    """Make a view an operation; the keyword arguments are the fields of `Operation`.
+    """Make a view an operation; the keyword arguments are other fields of `Operation`.
 
-    The view gets `query`, `body` and `form` as keyword arguments. When both `body` and `form`
-    are described, a request has one of them and the other is None.
+    The view gets the parameters that it has of `query`, `body` and `form`. Their models are in the
+    view's signature, and so is that of the answer; beside a status it is for 200 and 201. When a
+    view has both `body` and `form`, a request has one of them and the other is None.
     """
-    about = Operation(summary, role, **described)
 
     def decorate(view: Callable[..., Returned]) -> Callable[..., Response]:
+        about = Operation(summary, role, **_models(view) | described)
+
         @describe(about)
         @wraps(view)
         def operate(**arguments: Any) -> Response:
@@ -119,6 +121,19 @@ def operation(
         return operate
 
     return decorate
+
+
+def _models(view: Callable[..., Returned]) -> dict[str, Any]:
+    """The models of a view's parameters and of its answer."""
+    hints = get_type_hints(view)
+    returned = hints.pop("return")
+    answer, *status = get_args(returned) or (returned,)
+    models = {name: (get_args(hint) or (hint,))[0] for name, hint in hints.items()}
+    return {
+        **{name: models.get(name) for name in ("query", "body", "form")},
+        "answers": dict.fromkeys((200, 201) if status else (200,), answer),
+        "elsewhere": models.get("body") is bytes,
+    }
 
 
 def _payload(about: Operation) -> dict[str, RequestModel | bytes | None]:

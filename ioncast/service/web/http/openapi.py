@@ -228,7 +228,8 @@ def _responses(about: Operation, schemas: _Schemas) -> Iterator[tuple[str, Any]]
 
 def _problems(about: Operation) -> set[int]:
     """The statuses of all problems that an operation may answer."""
-    problems = {400, 401, *about.also}
+    # 503: the first tokens are not read yet, or a store is unavailable.
+    problems = {400, 401, 503, *about.also}
     if about.role in {"scheduler", "admin"}:
         problems.add(403)
     if about.query or about.body or about.form:
