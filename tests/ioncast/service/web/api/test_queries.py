@@ -196,9 +196,8 @@ def test_a_query_that_takes_too_much_memory_is_ended(
 
 def test_a_worker_answers_one_question_at_a_time(client: FlaskClient, service: Service) -> None:
     service.store._patience_s = 0.1
-    assert service.store._place.acquire(blocking=False)
-    problem(client, "totals", 503)
-    service.store._place.release()
+    with service.store._place:
+        problem(client, "totals", 503)
     assert client.get("/v1/queries/totals").status_code == 200
 
 
