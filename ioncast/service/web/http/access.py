@@ -53,28 +53,16 @@ def authorise(
         # Another site can make a browser send a request with its cookie, so a session only reads.
         token_sha256 = session_token() if role == "reader" and session_token else None
     if token_sha256 is None:
-        raise RequestError(
-            401,
-            "token-needed",
-            "this needs a token",
-            remedy=f"{_HOW_TO_SEND}; {_HOW_TO_GET}",
-            headers=_CHALLENGE,
-        )
+        raise _unauthorised("token-needed", "this needs a token", f"{_HOW_TO_SEND}; {_HOW_TO_GET}")
     has = role_of(of, token_sha256, request.remote_addr)
     if role is not None and ROLES.index(has) < ROLES.index(role):
-        raise RequestError(
-            403,
-            "not-allowed",
-            f"this needs the role {role}",
-            remedy=f"the token has the role {has}",
-        )
+        remedy = f"the token has the role {has}"
+        raise RequestError(403, "not-allowed", f"this needs the role {role}", remedy=remedy)
 
 
 def limit_client(of: Resources, request: Request) -> None:
     """Reject a client that sends too many requests; a unix socket has no limit."""
-    client = request.remote_addr
-    if client and not of.limiter.hit(of.requests, "requests", client):
-        _refuse(of, of.requests, "requests", client)
+    _limit(of, of.requests, "requests", request.remote_addr)
 
 
 def reject_other_origins(request: Request) -> None:
@@ -90,24 +78,16 @@ def reject_other_origins(request: Request) -> None:
     else:
         is_ours = origin is None or origin.partition("://")[2] == request.host
     if not is_ours:
-        raise RequestError(
-            403,
-            "other-origin",
-            f"the form is not from a page of {request.host}",
-            remedy="use the form of this service; a proxy in front of it must not change Host",
-        )
+        what = f"the form is not from a page of {request.host}"
+        remedy = "use the form of this service; a proxy in front of it must not change Host"
+        raise RequestError(403, "other-origin", what, remedy=remedy)
 
 
 def _token_given(header: str) -> str:
     """The hash of the token in a header."""
     if header[: len(_BEARER)].lower() != _BEARER:
-        raise RequestError(
-            401,
-            "token-needed",
-            "the Authorization header has no bearer token",
-            remedy=_HOW_TO_SEND,
-            headers=_CHALLENGE,
-        )
+        what = "the Authorization header has no bearer token"
+        raise _unauthorised("token-needed", what, _HOW_TO_SEND)
     return digest(header[len(_BEARER) :].strip())
 
 
@@ -124,47 +104,39 @@ def role_of(of: Resources, token_sha256: str, client: str | None) -> Role:
     if found is not None:
         if found.expires_at_s is not None and found.has_expired(time.time()):
             when = datetime.fromtimestamp(found.expires_at_s, timezone.utc)
-            raise RequestError(
-                401,
-                "expired-token",
-                f"the token expired at {when:%Y-%m-%d %H:%M} UTC",
-                remedy=_HOW_TO_GET,
-                headers=_CHALLENGE,
-            )
+            what = f"the token expired at {when:%Y-%m-%d %H:%M} UTC"
+            raise _unauthorised("expired-token", what, _HOW_TO_GET)
         return found.role
     beat = of.prepared.heartbeat
     if beat is None or not (beat.database_ok or of.prepared.tokens):
         raise RequestError(503, "not-ready", "the service has not read the tokens yet")
-    if client and not of.limiter.hit(of.wrong_tokens, "tokens", client):
-        _refuse(of, of.wrong_tokens, "tokens", client)
-    raise RequestError(
-        401,
-        UNKNOWN_TOKEN,
-        "the token is unknown or was revoked",
-        remedy=_HOW_TO_GET,
-        headers=_CHALLENGE,
-    )
+    _limit(of, of.wrong_tokens, "tokens", client)
+    raise _unauthorised(UNKNOWN_TOKEN, "the token is unknown or was revoked", _HOW_TO_GET)
 
 
 def known_token(of: Resources, request: Request) -> KnownToken | None:
     """The token in the header of an authorised request; None without one."""
     header = request.headers.get("Authorization")
-    if header is None:
-        return None
-    return of.prepared.tokens.get(digest(header[len(_BEARER) :].strip()))
+    return None if header is None else of.prepared.tokens.get(_token_given(header))
 
 
-def _refuse(of: Resources, limit: RateLimitItem, *key: str) -> None:
-    reset = of.limiter.get_window_stats(limit, *key).reset_time
+def _unauthorised(kind: str, what: str, remedy: str) -> RequestError:
+    return RequestError(401, kind, what, remedy=remedy, headers=_CHALLENGE)
+
+
+def _limit(of: Resources, limit: RateLimitItem, name: str, client: str | None) -> None:
+    """Count one more of a client, and raise 429 above the limit."""
+    if not client or of.limiter.hit(limit, name, client):
+        return
+    reset = of.limiter.get_window_stats(limit, name, client).reset_time
     wait_s = max(round(reset - time.time()), 1)
     if wait_s > limit.get_expiry():
         # The clock was ahead when the client's minute began, perhaps by years.
-        of.limiter.clear(limit, *key)
+        of.limiter.clear(limit, name, client)
         return
-    raise RequestError(
-        429,
-        "too-many-requests",
+    what, remedy, headers = (
         f"the limit is {limit}",
-        remedy=f"wait {wait_s} s",
-        headers={"Retry-After": str(wait_s)},
+        f"wait {wait_s} s",
+        {"Retry-After": str(wait_s)},
     )
+    raise RequestError(429, "too-many-requests", what, remedy=remedy, headers=headers)

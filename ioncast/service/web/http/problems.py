@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gunicorn.http import errors as unparsable
@@ -108,20 +107,12 @@ def problem(
     status: int,
     kind: str,
     title: str,
-    detail: str | None = None,
-    *,
-    errors: list[dict[str, str]] | None = None,
     headers: dict[str, str] | None = None,
-    runs: Sequence[Sequence[int]] = (),
+    **members: object,
 ) -> Response:
-    """Make a problem document; with status 503 it says when to ask again."""
-    document: dict[str, Any] = {"type": type_of(kind), "title": title, "status": status}
-    if runs:
-        document["runs"] = runs
-    if detail:
-        document["detail"] = detail
-    if errors:
-        document["errors"] = errors
+    """Make a problem document, without empty members; with status 503 it says when to ask again."""
+    document = {"type": type_of(kind), "title": title, "status": status}
+    document |= {name: value for name, value in members.items() if value}
     response = Response(json.dumps(document), status, headers, mimetype=_MEDIA_TYPE)
     if status == _UNAVAILABLE:
         response.headers.setdefault("Retry-After", str(_RETRY_AFTER_S))
@@ -135,28 +126,16 @@ def type_of(kind: str) -> str:
 
 def of_error(error: IoncastError) -> Response:
     """The document of an error of ours; errors of the service itself are only in the log."""
-    headers, errors = None, None
-    if isinstance(error, RequestError):
-        headers, errors = error.headers, error.errors
-    detail = words_of(error)
-    if detail is None:
+    members: dict[str, Any] = {"detail": words_of(error)}
+    if members["detail"] is None:
         _LOG.error("%s", error)
-        told = "the request is not the cause; send it again later"
-        return problem(error.http_status, error.kind, error.title, told)
-    runs: Sequence[Sequence[int]] = ()
-    if isinstance(error, InputError) and error.items:
-        errors = [{"where": f"form.log.{place}", "what": what} for place, what in error.items]
-    if isinstance(error, NotOneRunError):
-        runs = error.runs
-    return problem(
-        error.http_status,
-        error.kind,
-        error.title,
-        detail,
-        errors=errors,
-        headers=headers,
-        runs=runs,
-    )
+        members["detail"] = "the request is not the cause; send it again later"
+    elif isinstance(error, RequestError):
+        members |= {"headers": error.headers, "errors": error.errors}
+    elif isinstance(error, InputError):
+        items = [{"where": f"form.log.{place}", "what": what} for place, what in error.items]
+        members |= {"errors": items, "runs": isinstance(error, NotOneRunError) and error.runs}
+    return problem(error.http_status, error.kind, error.title, **members)
 
 
 def words_of(error: Exception) -> str | None:
@@ -171,10 +150,7 @@ def of_validation(error: ValidationError, place: str) -> RequestError:
     """The error for values that pydantic rejects; `place` is query, body or form."""
     found = error.errors(include_url=False, include_input=False)
     errors = [
-        {
-            "where": ".".join([place, *map(str, each["loc"])]),
-            "what": in_plain_words(each),
-        }
+        {"where": ".".join([place, *map(str, each["loc"])]), "what": in_plain_words(each)}
         for each in found[:_MOST_ERRORS]
     ]
     first = f"{errors[0]['where']}: {errors[0]['what']}"
@@ -190,7 +166,7 @@ def of_http(error: HTTPException) -> Response:
     detail = error.description
     if detail == type(error).description:
         detail = _DETAILS.get(error.code, detail)
-    return problem(error.code, kind, error.name, detail, headers=kept)
+    return problem(error.code, kind, error.name, kept, detail=detail)
 
 
 def of_exception(error: Exception) -> Response:
@@ -204,7 +180,7 @@ def of_defect(error: BaseException) -> Response:
     """The document of a defect of ours; its details are only in the log."""
     _LOG.error("a request failed", exc_info=error)
     told = "this is a defect of the service; please report it"
-    return problem(_SERVER_ERROR, "internal-error", "Internal error", told)
+    return problem(_SERVER_ERROR, "internal-error", "Internal error", detail=told)
 
 
 def register(app: Flask) -> None:
