@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from werkzeug.routing import Rule
 
-from ioncast.service.web.http.access import Role
 from ioncast.service.web.http.framework import FORM, Operation
 from ioncast.service.web.http.given import JSON
 from ioncast.service.web.http.problems import Problem
@@ -49,15 +48,10 @@ def _text(app: Flask) -> str:
     return json.dumps(document(app))
 
 
-def texts(app: Flask) -> dict[str, tuple[str, Role | None]]:
-    """The description and the role of every operation of an application, by operation id."""
-    return {_id(rule): (_text_of(app, rule), about.role) for rule, about in _operations(app)}
-
-
 def document(app: Flask) -> dict[str, Any]:
     """Describe every operation of an application."""
     found = [
-        (rule, method, about, _text_of(app, rule))
+        (rule, method, about, getdoc(app.view_functions[rule.endpoint]) or "")
         for rule, about in _operations(app)
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
     ]
@@ -97,27 +91,16 @@ def _operations(app: Flask) -> Iterator[tuple[Rule, Operation]]:
             yield rule, about
 
 
-def _id(rule: Rule) -> str:
-    return str(rule.endpoint.replace(".", "_"))
-
-
-def _text_of(app: Flask, rule: Rule) -> str:
-    return getdoc(app.view_functions[rule.endpoint]) or ""
-
-
 def _schemas(operations: list[Operation]) -> tuple[_Schemas, dict[str, Any]]:
     """The schemas of all models: references by model and direction, and the schemas by name."""
-    given = {m for about in operations for m in (about.query, about.body, about.form) if m}
-    answered: set[type[BaseModel]] = {
-        model for about in operations for model in about.answers.values() if isinstance(model, type)
-    }
-    answered.add(Problem)
-    inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(m, "validation") for m in given]
-    outputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [
-        (model, "serialization") for model in answered
-    ]
-    wanted = sorted(inputs + outputs, key=lambda each: (each[0].__name__, each[1]))
-    references, found = models_json_schema(wanted, ref_template=_TEMPLATE)
+    wanted: set[tuple[type[BaseModel], JsonSchemaMode]] = {(Problem, "serialization")}
+    for about in operations:
+        given = filter(None, (about.query, about.body, about.form))
+        wanted.update((model, "validation") for model in given)
+        answered = (model for model in about.answers.values() if isinstance(model, type))
+        wanted.update((model, "serialization") for model in answered)
+    ordered = sorted(wanted, key=lambda each: (each[0].__name__, each[1]))
+    references, found = models_json_schema(ordered, ref_template=_TEMPLATE)
     return cast("_Schemas", references), found["$defs"]
 
 
@@ -125,7 +108,7 @@ def _described(
     rule: Rule, method: str, about: Operation, text: str, schemas: _Schemas
 ) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": _id(rule),
+        "operationId": rule.endpoint.replace(".", "_"),
         "tags": [rule.endpoint.split(".")[0]],
         "summary": about.summary,
         "description": text,

@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from ioncast.service.web.http.access import Role
 from ioncast.service.web.http.framework import FORM
 from ioncast.service.web.http.given import JSON
 
-_METHODS = ("get", "post", "put", "patch", "delete")
 _TOKEN = "Authorization: Bearer $IONCAST_TOKEN"  # noqa: S105
 _EXAMPLES = {"integer": 1, "number": 1.0, "string": "text", "boolean": True}
-# Models in models: deeper lists are empty in examples.
-_DEEPEST = 4
 # A field of a form that takes several files.
 _FILES = "one or more files"
 
@@ -35,64 +31,32 @@ class Field:
 
 @dataclass(frozen=True)
 class Described:
-    """An operation.
-
-    Attributes
-    ----------
-    role : str or None
-        The role that is needed; None for everybody.
-    """
+    """An operation of the document, with the fields of its requests and an example."""
 
     method: str
     path: str
-    summary: str
-    text: str
-    key: str
-    role: Role | None
+    operation: Mapping[str, Any]
     fields: tuple[Field, ...]
-    answers: tuple[tuple[str, str], ...]
     curl: str
 
 
 def described(
-    document: Mapping[str, Any],
-    texts: Mapping[str, tuple[str, Role | None]],
-    host: str,
-    *,
-    is_open: bool,
+    document: Mapping[str, Any], host: str, *, is_open: bool
 ) -> dict[str, list[Described]]:
     """Describe all operations by group."""
     schemas = document["components"]["schemas"]
     groups: dict[str, list[Described]] = {}
     for path, operations in document["paths"].items():
-        for method in _METHODS:
-            if method not in operations:
-                continue
-            operation = operations[method]
-            text, role = texts[operation["operationId"]]
-            groups.setdefault(operation["tags"][0], []).append(
-                Described(
-                    method=method.upper(),
-                    path=path,
-                    summary=operation["summary"],
-                    text=text,
-                    key=operation["operationId"],
-                    role=role,
-                    fields=tuple(_fields(operation, schemas)),
-                    answers=tuple(
-                        (status, answer["description"])
-                        for status, answer in operation["responses"].items()
-                    ),
-                    curl=_curl(host, path, method, operation, schemas, role, is_open),
-                )
-            )
-    return dict(sorted(groups.items(), key=_place))
-
-
-def _place(group: tuple[str, list[Described]]) -> tuple[bool, bool]:
-    """Sort decisions first and operations for operators last."""
-    name, _ = group
-    return name == "operations", name != "decisions"
+        for method, operation in operations.items():
+            security = operation.get("security", ())
+            needs_token = bool(security) and not (is_open and {} in security)
+            curl = _curl(host + path, method, operation, schemas, needs_token)
+            fields = tuple(_fields(operation, schemas))
+            of_group = groups.setdefault(operation["tags"][0], [])
+            of_group.append(Described(method.upper(), path, operation, fields, curl))
+    # Decisions are first, and operations for operators last.
+    order = sorted(groups, key=lambda name: (name == "operations", name != "decisions"))
+    return {name: groups[name] for name in order}
 
 
 def _fields(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[Field]:
@@ -148,64 +112,50 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def _curl(
-    host: str,
-    path: str,
+    address: str,
     method: str,
     operation: Mapping[str, Any],
     schemas: Mapping[str, Any],
-    role: Role | None,
-    is_open: bool,
+    needs_token: bool,
 ) -> str:
-    words = ["curl"]
-    if role is not None and not (role == "reader" and is_open):
-        words.append(f'-H "{_TOKEN}"')
+    words = [f'-H "{_TOKEN}"'] if needs_token else []
     query = {}
     for each in operation["parameters"]:
         value = _example(each["schema"], schemas)
         if each["in"] == "path":
-            path = path.replace(f"{{{each['name']}}}", quote(str(value)))
+            address = address.replace(f"{{{each['name']}}}", quote(str(value)))
         elif each["required"] or each["schema"].get("examples"):
             query[each["name"]] = value
     content = operation.get("requestBody", {}).get("content", {})
     if FORM in content:
-        schema = _resolved(content[FORM]["schema"], schemas)
-        words += [
-            f"-F {_form_field(name, schema['properties'][name])}"
-            for name in schema.get("required", ())
-        ]
+        form = content[FORM]["schema"]
+        for name in form["required"]:
+            value = _example(form["properties"][name], schemas)
+            words.append(f"-F {shlex.quote(f'{name}={value}')}")
     elif JSON in content:
         body = json.dumps(_example(content[JSON]["schema"], schemas))
         words += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(body)}"]
     elif method != "get":
         words.append(f"-X {method.upper()}")
-    address = host + path + (f"?{urlencode(query)}" if query else "")
-    lines = [*words[1:], shlex.quote(address)]
-    return f"curl {lines[0]}" if len(lines) == 1 else " \\\n  ".join(["curl", *lines])
+    words.append(shlex.quote(f"{address}?{urlencode(query)}" if query else address))
+    return f"curl {words[0]}" if len(words) == 1 else " \\\n  ".join(["curl", *words])
 
 
-def _form_field(name: str, schema: Mapping[str, Any]) -> str:
-    if _kind(schema) in {"file", _FILES}:
-        return f"{name}=@app.darshan"
-    examples = schema.get("examples") or [schema.get("default", "mysite")]
-    return shlex.quote(f"{name}={examples[0]}")
-
-
-def _example(schema: Mapping[str, Any], schemas: Mapping[str, Any], depth: int = 0) -> Any:
+def _example(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
     """An example of a value; it has only those optional fields that have an example."""
+    if _kind(schema) in {"file", _FILES}:
+        return "@app.darshan"
     schema = _resolved(schema, schemas)
-    if schema.get("examples"):
-        return schema["examples"][0]
-    for name in ("const", "default"):
-        if schema.get(name) is not None:
-            return schema[name]
-    if schema.get("enum"):
-        return schema["enum"][0]
+    usual = schema.get("const"), schema.get("default")
+    for value in (*schema.get("examples", ()), *usual, *schema.get("enum", ())):
+        if value is not None:
+            return value
     if schema.get("type") == "array":
-        return [] if depth > _DEEPEST else [_example(schema.get("items", {}), schemas, depth + 1)]
+        return [_example(schema.get("items", {}), schemas)]
     if schema.get("type") == "object" or "properties" in schema:
         required = schema.get("required", ())
         return {
-            name: _example(each, schemas, depth + 1)
+            name: _example(each, schemas)
             for name, each in schema.get("properties", {}).items()
             if name in required or each.get("examples")
         }

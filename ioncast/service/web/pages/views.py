@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from flask import Blueprint, Response, current_app, redirect, request, session, url_for
+from flask import Blueprint, Response, redirect, request, session, url_for
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
@@ -318,8 +318,7 @@ def docs() -> Response:
     """Show the HTTP interface."""
     is_open = service().settings.reading == "open"
     document = json.loads(openapi.document_text())
-    texts = openapi.texts(current_app)
-    groups = described(document, texts, request.host_url.rstrip("/"), is_open=is_open)
+    groups = described(document, request.host_url.rstrip("/"), is_open=is_open)
     return page("docs.html", groups=groups, version=document["info"]["version"], is_open=is_open)
 
 

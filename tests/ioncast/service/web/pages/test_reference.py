@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioncast.service.web.http.access import Role
 from ioncast.service.web.pages.frame import local
 from ioncast.service.web.pages.reference import described
 
@@ -29,6 +28,7 @@ DOCUMENT: dict[str, Any] = {
                         "application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}
                     }
                 },
+                "security": [{"token": []}],
                 "responses": {"200": {"description": "The answer"}},
             }
         }
@@ -50,9 +50,8 @@ DOCUMENT: dict[str, Any] = {
 
 
 def test_an_operation_is_described_with_what_it_takes_and_an_example() -> None:
-    texts: dict[str, tuple[str, Role | None]] = {"things_put": ("Puts it.", "admin")}
-    [found] = described(DOCUMENT, texts, "http://here", is_open=True)["things"]
-    assert (found.method, found.role, found.text) == ("POST", "admin", "Puts it.")
+    [found] = described(DOCUMENT, "http://here", is_open=True)["things"]
+    assert (found.method, found.operation["description"]) == ("POST", "Puts it.\n\nRole: admin.")
     assert [(field.name, field.place, field.kind, field.is_required) for field in found.fields] == [
         ("id", "path", "integer", True),
         ("name", "body", "string", True),
