@@ -29,8 +29,9 @@ from ioncast.service.web.api.slow_io_nodes import slow
 from ioncast.service.web.api.traces import traces
 from ioncast.service.web.http import problems, sessions
 from ioncast.service.web.http.uploads import MOST_LOGS
+from ioncast.service.web.pages import views  # noqa: F401 - it adds pages
 from ioncast.service.web.pages.assets import assets
-from ioncast.service.web.pages.views import pages
+from ioncast.service.web.pages.frame import pages
 from ioncast.service.web.sandbox.child import ChildLimits, Children
 from ioncast.service.web.site_store import SiteStore
 

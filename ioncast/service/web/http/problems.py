@@ -170,10 +170,13 @@ def of_http(error: HTTPException) -> Response:
 
 
 def of_exception(error: Exception) -> Response:
-    """The document of a request that is not HTTP, without quoting it, or of a defect."""
+    """The document of an error of ours or of Flask, of a request that is not HTTP, or a defect."""
+    if isinstance(error, IoncastError):
+        return of_error(error)
     if isinstance(error, unparsable.ParseException):
-        return of_http(_PARSE_ERRORS.get(type(error), BadRequest)())
-    return of_defect(error)
+        # Its own words quote the request.
+        error = _PARSE_ERRORS.get(type(error), BadRequest)()
+    return of_http(error) if isinstance(error, HTTPException) else of_defect(error)
 
 
 def of_defect(error: BaseException) -> Response:
@@ -185,6 +188,4 @@ def of_defect(error: BaseException) -> Response:
 
 def register(app: Flask) -> None:
     """Answer every error of an application with a problem document."""
-    app.register_error_handler(IoncastError, of_error)
-    app.register_error_handler(HTTPException, of_http)
     app.register_error_handler(Exception, of_exception)

@@ -6,11 +6,10 @@ import json
 import re
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from flask import Blueprint, Flask, Response, redirect, render_template, request, session, url_for
 from jinja2 import FileSystemLoader
-from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from benchdb.measurements.coverage_page import TEMPLATES as COVERAGE
@@ -25,6 +24,9 @@ from ioncast_base.errors import DatabaseError, IoncastError
 from ioncast_base.pages import rendering
 from predictor.model.plausible import is_implausible_beside
 
+if TYPE_CHECKING:
+    from flask.blueprints import BlueprintSetupState
+
 _HTML = "text/html"
 # Media types for programs; they win over HTML if a client accepts both equally.
 _MACHINE = ("application/problem+json", "application/json")
@@ -32,43 +34,9 @@ _INTERFACE = "/v1/"
 _UNAUTHORISED, _NOT_FOUND = 401, 404
 # An address on this service: browsers read // and /\ as the address of another site.
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20]*")
+_PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
 
-
-class Link(NamedTuple):
-    """An entry of the menu with the other pages that belong to it."""
-
-    name: str
-    endpoint: str
-    pages: tuple[str, ...] = ()
-
-
-MENU = (
-    Link("Overview", "pages.overview"),
-    Link("Applications", "pages.applications", ("pages.application", "pages.comparison")),
-    Link("Jobs", "pages.jobs", ("pages.job",)),
-    Link("Survey", "pages.survey", ("pages.queries", "pages.query")),
-    Link("Worth", "pages.worth"),
-    Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
-    Link("Validation", "pages.validation"),
-    Link("Predict", "pages.predict", ("pages.predict_log", "pages.kept", "pages.delete_kept")),
-    Link("Interface", "pages.docs"),
-)
-
-
-def register(pages: Blueprint, public: frozenset[str]) -> None:
-    """Add access control, error pages and the filters of templates to pages."""
-
-    @pages.before_request
-    def guard() -> Response | None:
-        return None if request.endpoint in public else _to_login()
-
-    pages.after_request(_private)
-    pages.register_error_handler(IoncastError, of_error)
-    pages.register_error_handler(HTTPException, _of_http)
-    pages.register_error_handler(Exception, _of_exception)
-    # An unknown address belongs to no blueprint, so the application handles it.
-    pages.app_errorhandler(_NOT_FOUND)(_of_http)
-    pages.record_once(lambda state: _add_filters(cast("Flask", state.app)))
+pages = Blueprint("pages", __name__, template_folder="templates")
 
 
 def page(template: str, status: int = 200, **values: Any) -> Response:
@@ -88,11 +56,6 @@ def problem_of(error: IoncastError) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(problems.of_error(error).get_data()))
 
 
-def of_error(error: IoncastError) -> BaseResponse:
-    """Answer an error of ours with a page, or with a problem document for a program."""
-    return _as_page(problems.of_error(error))
-
-
 def wants_page() -> bool:
     """Whether the request comes from a browser rather than from a program."""
     if request.path.startswith(_INTERFACE):
@@ -100,8 +63,11 @@ def wants_page() -> bool:
     return request.accept_mimetypes.best_match((*_MACHINE, _HTML)) == _HTML
 
 
+@pages.before_request
 def _to_login() -> Response | None:
     """Send a browser without a valid token to the login page."""
+    if request.endpoint in _PUBLIC:
+        return None
     try:
         authorise("reader", service(), request, token_of_session)
     except problems.RequestError as error:
@@ -116,22 +82,19 @@ def _to_login() -> Response | None:
     return None
 
 
+@pages.after_request
 def _private(response: Response) -> Response:
     response.headers.setdefault("Cache-Control", "private, no-cache")
     response.vary.update(("Accept", "Cookie"))
     return response
 
 
-def _of_http(error: HTTPException) -> BaseResponse:
-    return _as_page(problems.of_http(error))
-
-
-def _of_exception(error: Exception) -> BaseResponse:
-    return _as_page(problems.of_exception(error))
-
-
-def _as_page(document: BaseResponse) -> BaseResponse:
-    """Show a problem document as a page in a browser; leave redirections as they are."""
+# An unknown address belongs to no blueprint, so the application handles it.
+@pages.app_errorhandler(_NOT_FOUND)
+@pages.errorhandler(Exception)
+def _as_page(error: Exception) -> BaseResponse:
+    """Show an error in a browser as a page; leave redirections as they are."""
+    document = problems.of_exception(error)
     if document.mimetype not in _MACHINE or not wants_page():
         return document
     told = json.loads(document.get_data())
@@ -150,7 +113,9 @@ def _as_page(document: BaseResponse) -> BaseResponse:
     return shown
 
 
-def _add_filters(app: Flask) -> None:
+@pages.record_once
+def _add_filters(state: BlueprintSetupState) -> None:
+    app = cast("Flask", state.app)
     app.jinja_loader = FileSystemLoader([TEMPLATES, COVERAGE])
     rendering.prepare(app.jinja_env)
     app.jinja_env.tests["marked"] = is_marked
@@ -164,11 +129,9 @@ def _add_filters(app: Flask) -> None:
 
 
 def _of_request() -> dict[str, Any]:
-    # Both pages need a store.
-    without = set() if service().store.folder else {"pages.survey", "pages.worth"}
-    menu = [link for link in MENU if link.endpoint not in without]
-    prepared = service().prepared
-    return {"has_cookie": COOKIE in request.cookies, "menu": menu, "prepared": prepared}
+    has_store = service().store.folder is not None
+    has_cookie, prepared = COOKIE in request.cookies, service().prepared
+    return {"has_cookie": has_cookie, "has_store": has_store, "prepared": prepared}
 
 
 def _keeper_state() -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import cast
 
-from flask import Blueprint, Response, redirect, request, url_for
+from flask import Response, redirect, request, url_for
 
 from ioncast.service.context import service
 from ioncast.service.store.kept_results import MOST_DOCUMENT_BYTES
 from ioncast.service.web.http.access import limit_client, reject_other_origins
-from ioncast.service.web.pages.frame import page
+from ioncast.service.web.pages.frame import page, pages
 from ioncast.service.web.results import keeping
 from ioncast.service.web.results.result import UploadResult
 from ioncast.service.web.sandbox.insight_documents import with_advice
@@ -19,13 +19,7 @@ from ioncast.show.run import RunShown, run_shown
 _MOST_FORM_BYTES = 2 * MOST_DOCUMENT_BYTES
 
 
-def register(pages: Blueprint) -> None:
-    """Add these pages to the others."""
-    pages.post("/kept")(keep)
-    pages.get("/kept/<secret>")(kept)
-    pages.post("/kept/<secret>/delete")(delete_kept)
-
-
+@pages.post("/kept")
 def keep() -> Response:
     """Store the result in the form, and lead to its address."""
     reject_other_origins(request)
@@ -36,6 +30,7 @@ def keep() -> Response:
     return cast("Response", redirect(url_for("pages.kept", secret=secret), 303))
 
 
+@pages.get("/kept/<secret>")
 def kept(secret: str) -> Response:
     """Show a kept result as its upload was answered."""
     limit_client(service(), request)
@@ -45,6 +40,7 @@ def kept(secret: str) -> Response:
     )
 
 
+@pages.post("/kept/<secret>/delete")
 def delete_kept(secret: str) -> Response:
     """Delete a kept result."""
     reject_other_origins(request)

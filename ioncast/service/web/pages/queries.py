@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import cast
 
-from flask import Blueprint, Response, redirect, request, url_for
+from flask import Response, redirect, request, url_for
 
 from ioncast.service.context import service
 from ioncast.service.web.api.queries import ValuesOfParameters
 from ioncast.service.web.http.access import limit_client
 from ioncast.service.web.http.given import checked_query
-from ioncast.service.web.pages.frame import page, problem_of, wants_page
+from ioncast.service.web.pages.frame import page, pages, problem_of, wants_page
 from ioncast_base.errors import InputError
 
 
-def register(pages: Blueprint) -> None:
-    """Add these pages to the others."""
-    pages.get("/queries")(queries)
-    pages.get("/queries/<name>")(query)
-
-
+@pages.get("/queries")
 def queries() -> Response:
     """List the named queries; without a store, show how to make one."""
     store = service().store
@@ -28,6 +23,7 @@ def queries() -> Response:
     return page("queries.html", queries=store.queries.values())
 
 
+@pages.get("/queries/<name>")
 def query(name: str) -> Response:
     """Show the form of a query, and its answer if the address has all values that it needs."""
     limit_client(service(), request)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from ioncast.service.context import service
 from ioncast.service.web.http.access import limit_client
-from ioncast.service.web.pages.frame import page
+from ioncast.service.web.pages.frame import page, pages
 from ioncast.service.web.site_store import ChosenJobs
 
 
-def register(pages: Blueprint) -> None:
-    """Add this page to the others."""
-    pages.get("/survey")(survey)
-
-
+@pages.get("/survey")
 def survey() -> Response:
     """Show the survey of the jobs of a system in some months."""
     limit_client(service(), request)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from flask import Blueprint, Response, redirect, request, session, url_for
+from flask import Response, redirect, request, session, url_for
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
@@ -48,8 +48,7 @@ from ioncast.service.web.http.access import (
     role_of,
 )
 from ioncast.service.web.http.uploads import uploaded
-from ioncast.service.web.pages import frame as page_frame
-from ioncast.service.web.pages import kept, queries, survey, worth
+from ioncast.service.web.pages import queries, survey, worth  # noqa: F401 - they add their pages
 from ioncast.service.web.pages.accuracy_view import (
     accuracy,
     errors_by_application,
@@ -61,7 +60,7 @@ from ioncast.service.web.pages.accuracy_view import (
 from ioncast.service.web.pages.application import read_application
 from ioncast.service.web.pages.application_list import largest_by_io_time, read_list
 from ioncast.service.web.pages.compared_runs import NAMES, read_comparison
-from ioncast.service.web.pages.frame import local, page, problem_of
+from ioncast.service.web.pages.frame import local, page, pages, problem_of, wants_page
 from ioncast.service.web.pages.kept import result_shown
 from ioncast.service.web.pages.reference import described
 from ioncast.service.web.results.keeping import offer_to_keep
@@ -70,15 +69,6 @@ from ioncast.show.figures import decisions_figure, queue_figure, repetitions_fig
 from ioncast.show.small_curve import Interval, SmallCurve, small_curve
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
-
-_PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
-
-pages = Blueprint("pages", __name__, template_folder="templates")
-page_frame.register(pages, _PUBLIC)
-kept.register(pages)
-survey.register(pages)
-queries.register(pages)
-worth.register(pages)
 
 _DECISIONS, _CONFIGURATIONS, _APPLICATIONS = 8, 25, 5
 # Days that the overview can show, and those that it shows if none are chosen.
@@ -194,7 +184,7 @@ def jobs() -> Response:
 def job(job_id: str) -> Response:
     """Show why a job got its number of I/O nodes."""
     shown = explained_job(job_id, request.args.get("system") or None)
-    return page("job.html", shown=shown, has_store=service().store.folder is not None)
+    return page("job.html", shown=shown)
 
 
 @pages.get("/benchmarks")
@@ -305,7 +295,7 @@ def predict_log() -> Response:
         uploads = uploaded("log")
         result = result_of_uploads(uploads, form)
     except IoncastError as error:
-        if not page_frame.wants_page():
+        if not wants_page():
             raise
         return _predict_page(error.http_status, problem_of(error).get("detail"))
     return page(

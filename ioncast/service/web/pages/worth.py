@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 from sqlalchemy import Connection
 
 from benchdb.store.database import transaction
@@ -15,7 +15,7 @@ from ioncast.service.store.queue_reports import newest_queue_reports
 from ioncast.service.store.recorded_queues import recorded_queue
 from ioncast.service.web.http.access import limit_client
 from ioncast.service.web.http.uploads import place
-from ioncast.service.web.pages.frame import page, problem_of, wants_page
+from ioncast.service.web.pages.frame import page, pages, problem_of, wants_page
 from ioncast.worth.sacct import COMMAND
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.visible_text import visible
@@ -26,11 +26,7 @@ MOST_JOBS, _MOST_POOLS = 1_000, 4
 _REPORTED = timedelta(days=30)
 
 
-def register(pages: Blueprint) -> None:
-    """Add this page to the others."""
-    pages.get("/worth")(worth)
-
-
+@pages.get("/worth")
 def worth() -> Response:
     """Show the worth of pools of I/O nodes for a system, or a form that asks for pools."""
     limit_client(service(), request)
