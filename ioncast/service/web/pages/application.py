@@ -16,6 +16,7 @@ from ioncast.service.store.decisions import DecisionRow, decisions
 from ioncast.service.store.outcomes import JoinedOutcome, newest_outcomes_of
 from ioncast.service.store.run_insights import Insights
 from ioncast.service.store.runs import StoredRun, logs_of_run, run_of, runs_of
+from ioncast.service.web.api.predictions import PredictionFields
 from ioncast.service.web.http.problems import words_of
 from ioncast.service.web.http.uploads import place
 from ioncast.service.web.results.advised import advice_on
@@ -30,7 +31,6 @@ from ioncast_base.pages.figures import Figure
 from predictor.curve.asking import PredictionRequest
 from predictor.curve.drawing import by_io_nodes
 from predictor.curve.drawing import runs as runs_drawn
-from predictor.curve.prediction import DecisionRules
 from predictor.model.plausible import is_implausible_beside
 
 _RUNS, _DECISIONS = 20, 10
@@ -190,17 +190,11 @@ def _predicted(run: StoredRun) -> dict[str, Any] | str:
 
 
 def _question(run: StoredRun) -> PredictionRequest:
-    settings, system = service().settings, run.application.system
-    return PredictionRequest(
-        system=system,
-        nodes=run.nodes,
-        ran_with=run.io_nodes,
-        policy=DecisionRules(
-            tolerance=settings.tolerance_of(system),
-            min_confidence=settings.min_confidence_of(system),
-            default=settings.default_of(system),
-        ),
+    # Stored values may be larger than a request allows, so they are not checked.
+    fields = PredictionFields.model_construct(
+        system=run.application.system, nodes=run.nodes, ran_with=run.io_nodes
     )
+    return fields.asked(None, service().settings)
 
 
 def _measured(runs: Sequence[StoredRun], outcomes: Sequence[JoinedOutcome], tasks: int) -> Measured:
