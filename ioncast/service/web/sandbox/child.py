@@ -37,7 +37,7 @@ _RESERVE_BYTES = 64 * MIB
 # How long a task waits until another one ends.
 _PATIENCE_S = 5.0
 # A server that forks nothing for so long is stopped (SIGSTOP); its start takes a second or two.
-_START_S = 60.0
+_START_S, _STARTS = 60.0, 2
 # Schedulers wait for decisions, so uploads take the time of processors that nothing else needs.
 _NICENESS = 10
 # The program has the worker's module path. It imports the modules that tasks need, so that each
@@ -139,7 +139,7 @@ class _Server:
     def forked(self) -> Iterator[tuple[Connection, Connection]]:
         """Let a process begin, and kill it and all that it started at the end of the block."""
         try:
-            tasks, results, pid = self._begun(may_retry=True)
+            tasks, results, pid = self._begun()
         except (OSError, EOFError) as error:
             raise BusyError("the process that reads uploads does not start") from error
         with tasks, results:
@@ -150,24 +150,21 @@ class _Server:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)
 
-    def _begun(self, *, may_retry: bool) -> tuple[Connection, Connection, int]:
-        given, tasks = Pipe(duplex=False)
-        results, made = Pipe(duplex=False)
-        with self._lock, given, made:
-            process, requests = self._running()
-            with suppress(OSError):
-                for each in (given, made):
-                    send_handle(requests, each.fileno(), process.pid)
-        try:
-            if not results.poll(_START_S):
-                raise EOFError
-            return tasks, results, results.recv()
-        except EOFError:
+    def _begun(self) -> tuple[Connection, Connection, int]:
+        for _ in range(_STARTS):
+            given, tasks = Pipe(duplex=False)
+            results, made = Pipe(duplex=False)
+            with self._lock, given, made:
+                process, requests = self._running()
+                with suppress(OSError):
+                    for each in (given, made):
+                        send_handle(requests, each.fileno(), process.pid)
+            with suppress(EOFError):
+                if results.poll(_START_S):
+                    return tasks, results, results.recv()
             process.kill()
             process.wait()
-            if not may_retry:
-                raise
-        return self._begun(may_retry=False)
+        raise EOFError
 
     def _running(self) -> tuple[subprocess.Popen[bytes], Connection]:
         if self._process is None or self._requests is None or self._process.poll() is not None:
@@ -192,9 +189,7 @@ def _received(
 ) -> list[Any]:
     """Send a task, and receive the parts of its result; an error takes the place of the rest."""
     parts: list[Any] = []
-    is_last = False
-    while len(parts) < len(seconds) and not is_last:
-        limit_s = seconds[len(parts)]
+    for limit_s in seconds:
         until = monotonic() + limit_s
         try:
             if not parts:
@@ -204,18 +199,16 @@ def _received(
             # A function of ours made it.
             part, is_last = pickle.loads(results.recv_bytes())  # noqa: S301
         except (OSError, EOFError):
-            part, is_last = _why_it_ended(limit_s if monotonic() >= until else None), True
+            is_last = True
+            if monotonic() >= until:
+                part = _too_much(f"the work on it took more than {limit_s} s and was stopped")
+            else:
+                what = "it cannot be read: the process that worked on it crashed"
+                part = InputError(what, remedy="send it again, or the log of another run")
         parts.append(part)
+        if is_last:
+            break
     return [*parts, *parts[-1:] * (len(seconds) - len(parts))]
-
-
-def _why_it_ended(late_s: int | None) -> InputError:
-    if late_s is not None:
-        return _too_much(f"the work on it took more than {late_s} s and was stopped")
-    return InputError(
-        "it cannot be read: the process that worked on it crashed",
-        remedy="send it again, or the log of another run",
-    )
 
 
 def _too_much(what: str) -> TooMuchWorkError:
