@@ -10,11 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from benchdb.measurements.file_imports import (
-    MeasurementsFile,
-    StoredFile,
-    read_file,
-)
+from benchdb.measurements.file_imports import MeasurementsFile, StoredFile, read_file
 from benchdb.measurements.importers import ImportOptions, measurements_of
 from benchdb.store.database import existing_database, transaction
 from ioncast.service.web.sandbox.uploaded_logs import Upload, run_of_uploads
@@ -119,17 +115,18 @@ def predicted(place: Place, found: Extraction, asked: PredictionRequest) -> dict
 
 
 def import_measurements(
-    place: Place,
-    upload: Upload,
-    told: ImportOptions,
-    *,
-    replace: bool = False,
+    place: Place, upload: Upload, told: ImportOptions, *, replace: bool = False
 ) -> StoredFile:
     """Store a file of benchmark results, as `ioncast bench import` does."""
-    with _called(upload):
+    try:
         read = read_file(upload.path, told, name=upload.name)
         with place.transaction(write=True) as connection:
             return read.store(connection, replace=replace)
+    except InputError as error:
+        # The client does not know the path.
+        if error.where in {None, upload.path}:
+            error.where = upload.name
+        raise
 
 
 def store_rows(
@@ -148,17 +145,6 @@ def store_rows(
     sent = MeasurementsFile(name, content, "json", system, measurements)
     with place.transaction(write=True) as connection:
         return sent.store(connection)
-
-
-@contextmanager
-def _called(upload: Upload) -> Iterator[None]:
-    """Make errors name a file as the client does."""
-    try:
-        yield
-    except InputError as error:
-        if error.where in {None, upload.path}:
-            error.where = upload.name
-        raise
 
 
 def _moment(seconds: float) -> str | None:
