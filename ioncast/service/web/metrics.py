@@ -63,20 +63,24 @@ def register(app: Flask) -> None:
 def exposition(of: Service) -> bytes:
     """Write all numbers in Prometheus' text format."""
     everything = CollectorRegistry()
-    everything.register(_Requests(of))
-    everything.register(_State(of))
+    everything.register(_Collector(of))
     return generate_latest(everything)
 
 
-class _Requests(registry.Collector):
-    """The requests and decisions of this process, and of those that only answer schedulers."""
+class _Collector(registry.Collector):
+    """The requests and decisions of all processes, and the state of the service."""
 
-    def __init__(self, of: Service) -> None:
-        self._of = of
+    def __init__(self, service: Service) -> None:
+        self._service = service
 
     def collect(self) -> Iterator[Metric]:
-        counted = counts_in(counts_folder(self._of.settings))
-        total = DecisionCounts.sum_of([self._of.counts, *counted])
+        yield from self._requests()
+        yield from self._state()
+
+    def _requests(self) -> Iterator[Metric]:
+        """The counts of this process, and of those that only answer schedulers."""
+        counted = counts_in(counts_folder(self._service.settings))
+        total = DecisionCounts.sum_of([self._service.counts, *counted])
         seconds = HistogramMetricFamily(*_SECONDS, labels=_LABELS)
         for each in total.requests():
             buckets = list(zip(_LIMITS, each.buckets, strict=True))
@@ -99,14 +103,7 @@ class _Requests(registry.Collector):
             total.unrecorded(),
         )
 
-
-class _State(registry.Collector):
-    """The state of the service at the time of the request."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def collect(self) -> Iterator[Metric]:
+    def _state(self) -> Iterator[Metric]:
         prepared = self._service.prepared
         yield GaugeMetricFamily(
             "ioncast_prepared_entries", "Number of keys with an answer.", len(prepared.entries)
