@@ -21,6 +21,7 @@ from ioncast.service.context import service
 from ioncast.service.web.http.access import Role, authorise, limit_client
 from ioncast.service.web.http.given import (
     JSON,
+    LARGEST_JSON,
     RequestModel,
     body_of,
     checked_json,
@@ -138,22 +139,17 @@ def _models(view: Callable[..., Returned]) -> dict[str, Any]:
 
 def _payload(about: Operation) -> dict[str, RequestModel | bytes | None]:
     """Read the body or the form of a request; the other one is None."""
-    known = {JSON: about.body, FORM: about.form}
-    read: dict[str, RequestModel | bytes | None] = {
-        name: None for name, model in (("body", about.body), ("form", about.form)) if model
-    }
+    models = {"body": about.body, "form": about.form}
+    read: dict[str, RequestModel | bytes | None] = dict.fromkeys(filter(models.get, models))
     if about.form is not None and request.mimetype == FORM:
         read["form"] = checked_texts(about.form, "form", request.form.items(multi=True))
         for name in about.files:
             _check_files(name, request.files.getlist(name), about.many_files)
     elif about.body is not None and request.mimetype == JSON:
-        if about.elsewhere:
-            read["body"] = body_of(request, _LARGEST_JSON_ELSEWHERE)
-        else:
-            read["body"] = checked_json(about.body, body_of(request))
+        sent = body_of(request, _LARGEST_JSON_ELSEWHERE if about.elsewhere else LARGEST_JSON)
+        read["body"] = sent if about.elsewhere else checked_json(about.body, sent)
     else:
-        kinds = [kind for kind, model in known.items() if model]
-        raise wrong_type(request, kinds)
+        raise wrong_type(request, [{"body": JSON, "form": FORM}[name] for name in read])
     return read
 
 
