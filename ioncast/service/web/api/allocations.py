@@ -16,21 +16,9 @@ from ioncast.service.web.http.given import JSON, RequestModel, checked_json
 from ioncast.service.web.http.uploads import place
 from ioncast.service.web.sandbox.tasks import Place
 from ioncast_base import allocation_texts as option_texts
-from ioncast_base.allocation_records import (
-    Curve,
-    JobFields,
-    as_numbers,
-    job_curve,
-    to_record,
-)
+from ioncast_base.allocation_records import Curve, JobFields, as_numbers, job_curve, to_record
 from ioncast_base.errors import InputError
-from ioncast_base.knapsack import (
-    JobCurve,
-    ObjectiveName,
-    WeightName,
-    allocate,
-    weighted,
-)
+from ioncast_base.knapsack import JobCurve, ObjectiveName, WeightName, allocate, weighted
 from ioncast_base.quantities import Count, Whole
 
 allocations = Blueprint("allocations", __name__)
@@ -118,7 +106,12 @@ def divide(body: bytes) -> Response:
 def _divided(database: Place, text: bytes) -> bytes:
     asked = checked_json(AllocationAsked, text)
     jobs = weighted(_jobs(database, asked.jobs), asked.weight)
-    _check_size(jobs, asked.pool)
+    if sum(len(job.curve) for job in jobs) * asked.pool > _MOST_STEPS:
+        raise InputError(
+            f"{asked.pool} I/O nodes among {len(jobs)} jobs are too many to be divided in one"
+            " request",
+            remedy="send fewer jobs, or curves with fewer numbers of I/O nodes",
+        )
     allocation = allocate(
         jobs, asked.pool, objective=asked.objective, minimum_gain=asked.minimum_gain
     )
@@ -155,12 +148,3 @@ def _job(asked: SharingJob, connection: Connection | None) -> JobCurve:
             remedy="send nodes",
         )
     return job_curve(asked, nodes, curve)
-
-
-def _check_size(jobs: list[JobCurve], pool: int) -> None:
-    steps = sum(len(job.curve) for job in jobs) * pool
-    if steps > _MOST_STEPS:
-        raise InputError(
-            f"{pool} I/O nodes among {len(jobs)} jobs are too many to be divided in one request",
-            remedy="send fewer jobs, or curves with fewer numbers of I/O nodes",
-        )
