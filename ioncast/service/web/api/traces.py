@@ -41,12 +41,7 @@ from ioncast.service.web.http.fields import (
 from ioncast.service.web.http.framework import operation
 from ioncast.service.web.http.given import RequestModel
 from ioncast.service.web.http.lists import Limit, Page, PageQuery, cut, neighbours, same_list
-from ioncast.service.web.http.uploads import (
-    MOST_LOGS,
-    content_of,
-    uploaded,
-    why_no_insights,
-)
+from ioncast.service.web.http.uploads import MOST_LOGS, content_of, uploaded, why_no_insights
 from ioncast.service.web.http.writers import Note, writing
 from ioncast.service.web.sandbox.insight_documents import current_insights, with_advice
 from ioncast.service.web.sandbox.tasks import TraceContent
@@ -216,11 +211,7 @@ def put_trace(form: RunDetails) -> tuple[TraceAnswer, int]:
         measured = measured_systems(connection)
     of_job = job_nodes(form.nodes, content.nodes)
     no_insights = add_insights(run, uploads, of_job, insights)
-    warnings = [
-        *content.warnings,
-        *node_warnings(run.nodes, content.nodes),
-        *no_insights,
-    ]
+    warnings = [*content.warnings, *node_warnings(run.nodes, content.nodes), *no_insights]
     if form.system not in measured:
         others = alike_first(form.system, measured)
         known = f"; systems with measurements: {others}" if others else ""
@@ -354,7 +345,7 @@ def get_run(number: int, run_id: int) -> RunAnswer:
         run = run_of(connection, number, run_id)
         found = current_insights(connection, run_id)
     insights = found and replace(found, checks=with_advice(found.checks))
-    return RunAnswer(**_item(run).model_dump(), insights=insights)
+    return RunAnswer.model_validate({**vars(run), "insights": insights})
 
 
 @traces.delete("/v1/applications/<int:number>/runs/<int:run_id>")
@@ -401,11 +392,7 @@ def _application(summary: ApplicationSummary) -> ApplicationItem:
 
 def _runs(rows: list[StoredRun], limit: int, path: str | None = None) -> RunPage:
     shown, following = cut(rows, limit, lambda run: run.id, path)
-    return RunPage(items=[_item(run) for run in shown], next=following)
-
-
-def _item(run: StoredRun) -> RunItem:
-    return RunItem.model_validate(run, from_attributes=True)
+    return RunPage.model_validate({"items": shown, "next": following}, from_attributes=True)
 
 
 def _decisions(rows: list[DecisionRow], limit: int, path: str | None = None) -> DecisionPage:
