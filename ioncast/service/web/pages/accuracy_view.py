@@ -52,11 +52,6 @@ class Accuracy:
     regret: float | None
     drift: tuple[Drift, ...]
 
-    @property
-    def drifted(self) -> int:
-        """The number of drifted kinds."""
-        return sum(each.drifted for each in self.drift)
-
 
 @dataclass(frozen=True)
 class Glance:
@@ -75,29 +70,13 @@ class Glance:
     inside: float | None
     drift: tuple[Mapping[str, Any], ...]
 
-    @property
-    def drifted(self) -> int:
-        """The number of drifted kinds."""
-        return sum(each["drifted"] for each in self.drift)
-
-
-@dataclass(frozen=True)
-class ErrorRow:
-    """The numbers of a box in a figure."""
-
-    name: str
-    count: int
-    mean: float
-    median: float
-    largest: float
-
 
 @dataclass(frozen=True)
 class ErrorsDrawn:
-    """A figure of errors or regrets with its table."""
+    """A figure of errors or regrets; of each box its name, number, mean, median and maximum."""
 
     figure: Figure
-    rows: tuple[ErrorRow, ...]
+    rows: list[tuple[str, int, float, float, float]]
 
 
 def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
@@ -135,8 +114,7 @@ def errors_by_io_nodes(compared: Sequence[Judged]) -> ErrorsDrawn:
     """Draw the errors by the jobs' number of I/O nodes."""
     numbers = sorted({each.io_nodes for each in compared})
     pairs = [(in_words(each.io_nodes), each.error) for each in compared]
-    errors = _grouped(pairs, map(in_words, numbers))
-    return ErrorsDrawn(errors_figure(errors, "error"), _rows(errors))
+    return _drawn(pairs, map(in_words, numbers), "error")
 
 
 def errors_by_application(compared: Sequence[Judged]) -> ErrorsDrawn:
@@ -171,25 +149,21 @@ def ratios(compared: Sequence[Judged]) -> Figure:
 
 def _by_application(pairs: Sequence[tuple[str, float | None]], what: str) -> ErrorsDrawn:
     names = Counter(name for name, _ in pairs).most_common(_MOST_APPLICATIONS)
-    values = _grouped(pairs, (name for name, _ in names))
-    return ErrorsDrawn(errors_figure(values, what), _rows(values))
+    return _drawn(pairs, (name for name, _ in names), what)
 
 
-def _grouped(
-    pairs: Iterable[tuple[str, float | None]], order: Iterable[str]
-) -> dict[str, list[float]]:
+def _drawn(
+    pairs: Iterable[tuple[str, float | None]], order: Iterable[str], what: str
+) -> ErrorsDrawn:
     grouped: dict[str, list[float]] = {each: [] for each in order}
     for name, value in pairs:
         if value is not None and name in grouped:
             grouped[name].append(value)
-    return grouped
-
-
-def _rows(errors: Mapping[str, Sequence[float]]) -> tuple[ErrorRow, ...]:
-    return tuple(
-        ErrorRow(name, len(values), fmean(values), median(values), max(values))
-        for name, values in errors.items()
-    )
+    rows = [
+        (name, len(values), fmean(values), median(values), max(values))
+        for name, values in grouped.items()
+    ]
+    return ErrorsDrawn(errors_figure(grouped, what), rows)
 
 
 def _application(judged: Judged) -> str:

@@ -31,7 +31,6 @@ from ioncast.show.small_curve import SmallCurve
 from ioncast_base.limits import LARGEST_ID
 
 _ROWS = 50
-_ARROWS = {"asc": "▲", "desc": "▼"}
 _SPOKEN = {"asc": "ascending", "desc": "descending"}
 _OTHER_WAY: Mapping[OrderName, OrderName] = {"asc": "desc", "desc": "asc"}
 
@@ -50,7 +49,6 @@ class Heading:
 
     address: str
     state: str | None
-    arrow: str
 
 
 @dataclass(frozen=True)
@@ -88,9 +86,8 @@ class ApplicationList:
         The values of `search`, `user` and `system`; empty texts do not filter.
     sort, order : str or None
         The order that was asked for; None for the usual one.
-    links : mapping of str to str or None
-        The addresses of the "first", "previous", "next" and "last" page; None if this is that
-        page.
+    offsets : mapping of str to int or None
+        Of the "first", "previous", "next" and "last" page; None if this is that page.
     """
 
     found: list[ApplicationRow]
@@ -101,13 +98,8 @@ class ApplicationList:
     sort: str | None
     order: str | None
     headings: Mapping[str, Heading]
-    links: Mapping[str, str | None]
+    offsets: Mapping[str, int | None]
     systems: list[str]
-
-    @property
-    def is_filtered(self) -> bool:
-        """Whether some applications are left out."""
-        return any(self.filters.values())
 
 
 def read_list() -> ApplicationList:
@@ -124,7 +116,6 @@ def read_list() -> ApplicationList:
         found = applications(connection, **chosen, sort=by, order=way, offset=offset, limit=_ROWS)
         rows = _rows(connection, found)
         systems = system_names(connection)
-    kept = {**chosen, "sort": sort, "order": order}
     return ApplicationList(
         found=rows,
         total=total,
@@ -134,7 +125,7 @@ def read_list() -> ApplicationList:
         sort=sort,
         order=order,
         headings={name: _heading(name, by, way, chosen) for name in SORTS},
-        links=_links(offset, total, kept),
+        offsets=_offsets(offset, total),
         systems=systems,
     )
 
@@ -185,23 +176,16 @@ def _heading(name: SortName, by: SortName, way: OrderName, chosen: Mapping[str, 
     return Heading(
         address=url_for("pages.applications", **chosen, sort=name, order=next_way),
         state=_SPOKEN[way] if name == by else None,
-        arrow=_ARROWS[way] if name == by else "",
     )
 
 
-def _links(offset: int, total: int, kept: Mapping[str, Any]) -> dict[str, str | None]:
-    def address(to: int | None) -> str | None:
-        if to is None:
-            return None
-        return url_for("pages.applications", **kept, offset=to or None)
-
+def _offsets(offset: int, total: int) -> dict[str, int | None]:
     before, following = neighbours(offset, _ROWS, total)
     # After a page beyond the end, the page before is the last one.
     end = (total - 1) // _ROWS * _ROWS if total else 0
-    before = None if before is None else min(before, end)
     return {
-        "first": address(None if before is None else 0),
-        "previous": address(before),
-        "next": address(following),
-        "last": address(None if following is None else end),
+        "first": None if before is None else 0,
+        "previous": None if before is None else min(before, end),
+        "next": following,
+        "last": None if following is None else end,
     }

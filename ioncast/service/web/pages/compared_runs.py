@@ -10,7 +10,7 @@ from benchdb.store.database import transaction
 from ioncast.insights.comparison.comparing import TOLERANCE, compare, differs
 from ioncast.insights.comparison.in_words import largest_differences
 from ioncast.insights.comparison.job_rows import job_rows
-from ioncast.insights.comparison.shown import Marked, Texts, marked, shown_rows
+from ioncast.insights.comparison.shown import Texts, marked, shown_rows
 from ioncast.insights.tables.recorded import from_records
 from ioncast.service.context import service
 from ioncast.service.store.applications import Application
@@ -35,7 +35,6 @@ from predictor.model.plausible import is_implausible_beside
 from summario.phases.tables import from_record
 
 NAMES = ("A", "B")
-_ALL_KINDS = "whole run"
 _NO_INSIGHTS = (
     "it was sent to an older version of ioncast, or its log could not be evaluated. So only"
     " bandwidths and phases are compared. To compare the rest, send all its logs again."
@@ -72,21 +71,6 @@ class KindRow:
 
 
 @dataclass(frozen=True)
-class TableCompared:
-    """A table of both runs.
-
-    Attributes
-    ----------
-    rows : tuple of Texts
-        The columns "layer" and "characteristic", and one for each of `NAMES`.
-    """
-
-    title: str
-    rows: tuple[Texts, ...]
-    different: int
-
-
-@dataclass(frozen=True)
 class InsightsCompared:
     """The insights into both runs.
 
@@ -99,12 +83,14 @@ class InsightsCompared:
         stands with the reason why it was not checked in the other run, if it was not.
     both : list of (FindingShown, FindingShown)
         The findings that both have, with the words about each run.
+    tables : list of (str, list of Texts)
+        Titles and rows: the columns "layer" and "characteristic", and one for each of `NAMES`.
     """
 
     differences: list[str]
     alone: tuple[list[_OfOne], list[_OfOne]]
     both: list[tuple[FindingShown, FindingShown]]
-    tables: list[TableCompared]
+    tables: list[tuple[str, list[Texts]]]
     notes: list[str]
 
 
@@ -245,14 +231,13 @@ _PROPERTIES: tuple[tuple[str, Callable[[StoredRun], _Value], Callable[[Any], str
 
 def _kinds(runs: Sequence[StoredRun]) -> Iterator[KindRow]:
     """Compare each kind of I/O, after the whole run."""
-    by_kind: tuple[dict[str, list[dict[str, Any]]], ...] = ({}, {})
-    for found, run in zip(by_kind, runs, strict=True):
+    by_kind: dict[str, tuple[list[dict[str, Any]], ...]] = {}
+    for place, run in enumerate(runs):
         for phase in run.phases:
-            found.setdefault(str(kind_of_record(phase)), []).append(phase)
+            by_kind.setdefault(str(kind_of_record(phase)), ([], []))[place].append(phase)
     whole = [run.bandwidth_mib_s for run in runs]
-    yield _kind(_ALL_KINDS, [run.phases for run in runs], whole)
-    for kind in dict.fromkeys(kind for found in by_kind for kind in found):
-        phases = [found.get(kind, []) for found in by_kind]
+    yield _kind("whole run", [run.phases for run in runs], whole)
+    for kind, phases in by_kind.items():
         yield _kind(kind, phases, [_observed(each) for each in phases])
 
 
@@ -302,20 +287,17 @@ def _only_in(
     return [(each, unknown.get(code)) for code, each in found.items() if code not in others]
 
 
-def _tables(records: Sequence[dict[str, Any]]) -> tuple[list[TableCompared], list[str]]:
+def _tables(
+    records: Sequence[dict[str, Any]],
+) -> tuple[list[tuple[str, list[Texts]]], list[str]]:
     """Put the tables side by side, and name the largest differences."""
     runs = from_records(records)
     compared = compare(runs)
-    rows = [
-        ("Job", tuple(job_rows(runs, NAMES, TOLERANCE))),
-        *((table.title, tuple(shown_rows(table, NAMES))) for table in compared),
-    ]
     tables = [
-        TableCompared(title, of_table, sum(isinstance(row[NAMES[1]], Marked) for row in of_table))
-        for title, of_table in rows
-        if of_table
+        ("Job", list(job_rows(runs, NAMES, TOLERANCE))),
+        *((table.title, list(shown_rows(table, NAMES))) for table in compared),
     ]
-    return tables, largest_differences(compared, 1)
+    return [table for table in tables if table[1]], largest_differences(compared, 1)
 
 
 def _notes(shown: Sequence[InsightsShown]) -> Iterator[str]:

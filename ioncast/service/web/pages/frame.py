@@ -123,7 +123,6 @@ def _add_filters(state: BlueprintSetupState) -> None:
     app.jinja_env.globals.update(
         is_implausible=is_implausible_beside,
         asset_url=asset_url,
-        keeper_state=_keeper_state,
     )
     app.context_processor(_of_request)
 
@@ -131,12 +130,8 @@ def _add_filters(state: BlueprintSetupState) -> None:
 def _of_request() -> dict[str, Any]:
     has_store = service().store.folder is not None
     has_cookie, prepared = COOKIE in request.cookies, service().prepared
-    return {"has_cookie": has_cookie, "has_store": has_store, "prepared": prepared}
-
-
-def _keeper_state() -> str:
-    """Whether decisions are stored and answers are prepared: ok, late or unseen."""
-    return service().prepared.keeper_state(time.time())
+    shown = {"has_cookie": has_cookie, "has_store": has_store, "prepared": prepared}
+    return {**shown, "keeper_state": prepared.keeper_state(time.time())}
 
 
 def _by_reason(rows: Iterable[DecisionRow]) -> list[list[DecisionRow]]:
