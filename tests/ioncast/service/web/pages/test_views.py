@@ -1268,7 +1268,8 @@ class TestWhereReadingIsClosed:
         assert self.log_in(client, token, elsewhere).location == "/"
 
     def test_style_and_scripts_are_for_everybody(self, client: FlaskClient) -> None:
-        assert client.get("/assets/style.css").status_code == 200
+        with client.get("/assets/style.css") as response:
+            assert response.status_code == 200
 
 
 def test_an_old_cookie_does_no_harm_when_reading_is_open(client: FlaskClient) -> None:
