@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
@@ -12,12 +12,7 @@ from flask import Blueprint, Response, request
 from sqlalchemy import Connection
 
 from benchdb.measurements import listing
-from benchdb.measurements.coverage import (
-    CoverageRow,
-    WantedRow,
-    coverage,
-    coverage_of_configs,
-)
+from benchdb.measurements.coverage import CoverageRow, WantedRow, coverage, coverage_of_configs
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.file_imports import StoredFile
 from benchdb.measurements.importers import ImportOptions
@@ -168,18 +163,16 @@ def put_measurements(
 
     200 if the system has the same content already; nothing changes then.
     """
-    run = service().children.run
     if body is not None:
         rows = [
             (f"measurements.{index}", row.model_dump())
             for index, row in enumerate(body.measurements)
         ]
-        sent = request.get_data()
-        found = run(store_rows, place(), "measurements", sent, body.system, rows)
-        return _stored(found, "measurements", body.system)
+        return _stored_rows("measurements", body.system, rows)
     assert form is not None  # noqa: S101
     [upload] = uploaded("file")
     told = ImportOptions(**form.model_dump(exclude={"replace"}))
+    run = service().children.run
     found = run(import_measurements, place(), upload, told, replace=form.replace)
     return _stored(found, upload.name, form.system)
 
@@ -205,9 +198,7 @@ def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
     rows = [
         (f"curves.{index}", row) for index, curve in enumerate(body.curves) for row in curve.rows()
     ]
-    run, sent = service().children.run, request.get_data()
-    found = run(store_rows, place(), "curves", sent, body.system, rows)
-    return _stored(found, "curves", body.system)
+    return _stored_rows("curves", body.system, rows)
 
 
 @benchmarks.get("/v1/coverage")
@@ -310,6 +301,14 @@ def untried_of(connection: Connection, system: str) -> tuple[int, list[UntriedIt
             largest.append(UntriedItem(program=known.program, user=known.user, **untried))
     # Applications of which nothing is left may still be counted among many.
     return (found["number"] if found["number"] > len(found["largest"]) else len(largest)), largest
+
+
+def _stored_rows(
+    name: str, system: str, rows: Sequence[tuple[str, Mapping[str, Any]]]
+) -> tuple[MeasurementsAnswer, int]:
+    """Store measurements that the request has as JSON."""
+    sent, run = request.get_data(), service().children.run
+    return _stored(run(store_rows, place(), name, sent, system, rows), name, system)
 
 
 def _stored(file: StoredFile, name: str, system: str) -> tuple[MeasurementsAnswer, int]:
