@@ -22,6 +22,7 @@ from ioncast.service.web.http.problems import Problem
 _TEMPLATE = "#/components/schemas/{model}"
 _PROBLEM_TYPE = "application/problem+json"
 _ARGUMENT = re.compile(r"<(?:(?P<converter>[^:<>]+):)?(?P<name>[^<>]+)>")
+_TOKEN = {"type": "http", "scheme": "bearer", "description": "From `ioncast token add`."}
 _TITLES = {
     400: "Bad request",
     401: "A token is needed, or the token is unknown",
@@ -71,16 +72,7 @@ def document(app: Flask) -> dict[str, Any]:
             "license": {"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
         },
         "paths": dict(sorted(paths.items())),
-        "components": {
-            "schemas": components,
-            "securitySchemes": {
-                "token": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "From `ioncast token add`.",
-                }
-            },
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": _TOKEN}},
     }
 
 
