@@ -36,22 +36,6 @@ _OTHER_WAY: Mapping[OrderName, OrderName] = {"asc": "desc", "desc": "asc"}
 
 
 @dataclass(frozen=True)
-class Heading:
-    """The heading of a column that can be sorted.
-
-    Attributes
-    ----------
-    address : str
-        The list in the order of this column; in the other direction if it has this order already.
-    state : str or None
-        The direction as `aria-sort` names it; None if the list has another order.
-    """
-
-    address: str
-    state: str | None
-
-
-@dataclass(frozen=True)
 class ApplicationRow:
     """An application with its newest run and the answer for the next one.
 
@@ -86,6 +70,9 @@ class ApplicationList:
         The values of `search`, `user` and `system`; empty texts do not filter.
     sort, order : str or None
         The order that was asked for; None for the usual one.
+    headings : mapping of str to (str, str or None)
+        Of each column that can be sorted: the list in its order, in the other direction if the list
+        has this order already; and the direction as `aria-sort` names it, None in another order.
     offsets : mapping of str to int or None
         Of the "first", "previous", "next" and "last" page; None if this is that page.
     """
@@ -97,7 +84,7 @@ class ApplicationList:
     filters: Mapping[str, str]
     sort: str | None
     order: str | None
-    headings: Mapping[str, Heading]
+    headings: Mapping[str, tuple[str, str | None]]
     offsets: Mapping[str, int | None]
     systems: list[str]
 
@@ -171,12 +158,12 @@ def _chosen(name: str, known: tuple[str, ...]) -> str | None:
     return value if value in known else None
 
 
-def _heading(name: SortName, by: SortName, way: OrderName, chosen: Mapping[str, Any]) -> Heading:
+def _heading(
+    name: SortName, by: SortName, way: OrderName, chosen: Mapping[str, Any]
+) -> tuple[str, str | None]:
     next_way = _OTHER_WAY[way] if name == by else USUAL_ORDERS[name]
-    return Heading(
-        address=url_for("pages.applications", **chosen, sort=name, order=next_way),
-        state=_SPOKEN[way] if name == by else None,
-    )
+    address = url_for("pages.applications", **chosen, sort=name, order=next_way)
+    return address, _SPOKEN[way] if name == by else None
 
 
 def _offsets(offset: int, total: int) -> dict[str, int | None]:
