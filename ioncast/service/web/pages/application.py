@@ -16,6 +16,7 @@ from ioncast.service.store.decisions import DecisionRow, decisions
 from ioncast.service.store.outcomes import JoinedOutcome, newest_outcomes_of
 from ioncast.service.store.run_insights import Insights
 from ioncast.service.store.runs import StoredRun, logs_of_run, run_of, runs_of
+from ioncast.service.store.same_run import Outcome
 from ioncast.service.web.api.predictions import PredictionFields
 from ioncast.service.web.http.problems import words_of
 from ioncast.service.web.http.uploads import place
@@ -200,20 +201,12 @@ def _question(run: StoredRun) -> PredictionRequest:
 def _measured(runs: Sequence[StoredRun], outcomes: Sequence[JoinedOutcome], tasks: int) -> Measured:
     """Bandwidths with this number of processes; a run that has an outcome counts once."""
     reported = {outcome.outcome.run_id for outcome in outcomes}
-    pairs = [
-        *(
-            (outcome.outcome.io_nodes, outcome.outcome.bandwidth_mib_s)
-            for outcome in outcomes
-            if outcome.tasks == tasks
-        ),
-        *(
-            (run.io_nodes, run.bandwidth_mib_s)
-            for run in runs
-            if run.id not in reported and run.tasks == tasks
-        ),
+    alike: list[Outcome | StoredRun] = [
+        *(outcome.outcome for outcome in outcomes if outcome.tasks == tasks),
+        *(run for run in runs if run.tasks == tasks and run.id not in reported),
     ]
     found: dict[int, list[float]] = {}
-    for io_nodes, bandwidth_mib_s in pairs:
-        if io_nodes is not None and bandwidth_mib_s is not None:
-            found.setdefault(io_nodes, []).append(bandwidth_mib_s)
+    for each in alike:
+        if each.io_nodes is not None and each.bandwidth_mib_s is not None:
+            found.setdefault(each.io_nodes, []).append(each.bandwidth_mib_s)
     return found
