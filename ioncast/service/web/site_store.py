@@ -51,11 +51,11 @@ _LOG = logging.getLogger("ioncast.service")
 
 @dataclass(frozen=True)
 class RowsOfQuery:
-    """An answer of a query; `is_cut` tells that it has more rows than these."""
+    """An answer of a query; `truncated` tells that it has more rows than these."""
 
     columns: tuple[str, ...]
     rows: list[dict[str, Any]]
-    is_cut: bool
+    truncated: bool
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,4 @@ def answer_query(name: str, query: ValuesOfParameters) -> QueryAnswer:
     A query that takes more than 20 seconds or 512 MiB of memory is ended, and answered with 503.
     """
     found = service().store.answer(name, query.__pydantic_extra__)
-    return QueryAnswer(
-        query=name, columns=list(found.columns), rows=found.rows, truncated=found.is_cut
-    )
+    return QueryAnswer(query=name, **vars(found))
