@@ -100,7 +100,7 @@ class RunsCompared:
 
     Attributes
     ----------
-    runs : tuple of (Run, StoredRun)
+    runs : tuple of StoredRun
         The runs; the second one is compared with the first one.
     headline : str
         A sentence about their bandwidths, and one more if any is implausible.
@@ -111,7 +111,7 @@ class RunsCompared:
     """
 
     application: Application
-    runs: tuple[StoredRun, StoredRun]
+    runs: tuple[StoredRun, ...]
     headline: str
     implausible: tuple[bool, bool]
     properties: list[PropertyRow]
@@ -130,15 +130,8 @@ def read_comparison(application_id: int, run_id: int | None, other_id: int | Non
             remedy="choose them on the page of the application",
         )
     with transaction(service().database) as connection:
-        first, second = (run_of(connection, application_id, each) for each in (run_id, other_id))
+        runs = tuple(run_of(connection, application_id, each) for each in (run_id, other_id))
         stored = [current_insights(connection, each) for each in (run_id, other_id)]
-    return compared_runs((first, second), stored)
-
-
-def compared_runs(
-    runs: tuple[StoredRun, StoredRun], stored: Sequence[Insights | None]
-) -> RunsCompared:
-    """Compare two runs of an application, with the insights into each if they are stored."""
     first, second = (phase_rows(run.phases) for run in runs)
     kinds = list(_kinds(runs))
     has_phases = bool(first or second)
