@@ -54,24 +54,6 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Glance:
-    """The errors of predictions in short, as the keeper counted them.
-
-    Attributes
-    ----------
-    error, inside : float or None
-        As in `Accuracy`.
-    drift : tuple of mapping
-        As in `/v1/validation`, drifted kinds first.
-    """
-
-    outcomes: int
-    error: float | None
-    inside: float | None
-    drift: tuple[Mapping[str, Any], ...]
-
-
-@dataclass(frozen=True)
 class ErrorsDrawn:
     """A figure of errors or regrets; of each box its name, number, mean, median and maximum."""
 
@@ -93,16 +75,15 @@ def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
     )
 
 
-def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, Any]]) -> Glance:
-    """Put the numbers of all systems together."""
+def glance(systems: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
+    """Put the numbers of all systems together: `outcomes`, and as in `Accuracy`."""
     known = [system for system in systems if system["errors"]]
     numbers = [each["errors"]["count"] for each in known]
-    return Glance(
-        outcomes=sum(numbers),
-        error=_average([each["errors"]["mean"] for each in known], numbers),
-        inside=_average([each["coverage"] for each in known], numbers),
-        drift=tuple(sorted(drifts, key=lambda each: not each["drifted"])),
-    )
+    return {
+        "outcomes": sum(numbers),
+        "error": _average([each["errors"]["mean"] for each in known], numbers),
+        "inside": _average([each["coverage"] for each in known], numbers),
+    }
 
 
 def _average(values: Sequence[float], numbers: Sequence[int]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
@@ -109,11 +110,12 @@ def overview() -> Response:
             for name, change in changes(connection).items()
             if not is_measured(connection, name)
         ]
+    per_day = _per_day(counts)
     return page(
         "overview.html",
         figure=decisions_figure(counts, since, now) if counts else None,
-        by_source=_by_source(counts),
-        per_day=_per_day(counts),
+        by_source=sum((sources for _, sources in reversed(per_day)), Counter()),
+        per_day=per_day,
         days=days,
         ranges=_RANGES,
         signs=signs,
@@ -130,7 +132,8 @@ def overview() -> Response:
         systems=systems,
         has_runs=has_runs,
         largest=largest,
-        known=glance(_errors_by_system(), _counted("drift", [])),
+        known=glance(_errors_by_system()),
+        drift=sorted(_counted("drift", []), key=lambda each: not each["drifted"]),
         coverage=_coverage(systems),
         missing=_counted("missing kinds", []),
         entries=len(of.prepared.entries),
@@ -368,19 +371,12 @@ def _counted(name: str, otherwise: Any) -> Any:
     return summary.value if summary else otherwise
 
 
-def _by_source(counts: Sequence[tuple[str, str, int]]) -> dict[str, int]:
-    by_source: dict[str, int] = {}
-    for _, source, number in counts:
-        by_source[source] = by_source.get(source, 0) + number
-    return by_source
-
-
-def _per_day(counts: Sequence[tuple[str, str, int]]) -> list[tuple[str, dict[str, int]]]:
-    """The numbers of the figure by day; a table by hour would be too long."""
-    days: dict[str, list[tuple[str, str, int]]] = {}
-    for count in counts:
-        days.setdefault(count[0][: len("2026-11-21")], []).append(count)
-    return [(day, _by_source(found)) for day, found in sorted(days.items(), reverse=True)]
+def _per_day(counts: Sequence[tuple[str, str, int]]) -> list[tuple[str, Counter[str]]]:
+    """The numbers of the figure by day and source; a table by hour would be too long."""
+    days: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for hour, source, number in counts:
+        days[hour[: len("2026-11-21")]][source] += number
+    return sorted(days.items(), reverse=True)
 
 
 def _drawn(row: CoverageRow) -> tuple[CoverageRow, Cell | None, SmallCurve]:
