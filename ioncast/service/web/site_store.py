@@ -264,18 +264,14 @@ class SiteStore:
 
     def _diagnose(self, folder: Path, missing: Sequence[_KeyOfRun]) -> None:
         """Diagnose runs for some seconds, and keep the answers."""
-        done = 0
         try:
             with self._asking(folder, _DIAGNOSES_S, rows=_MOST_ROWS_OF_RUN + 1) as ask:
                 for key in missing:
                     _keep(self._diagnoses, key, _diagnosis(ask, key[1]), _KEPT_DIAGNOSES)
-                    done += 1
         except StoreLimitError as error:
-            if not done:
-                # The first run had all the time, so it would fail each time.
-                remedy = "ask `ioncast diagnose JOB --store DIR`"
-                reason = f"{error.what}; {remedy}"
-                _keep(self._diagnoses, missing[0], reason, _KEPT_DIAGNOSES)
+            # If the first run had all the time, it would fail each time.
+            reason = f"{error.what}; ask `ioncast diagnose JOB --store DIR`"
+            self._diagnoses.setdefault(missing[0], reason)
 
     def _folder(self) -> Path:
         if self.folder is None:
