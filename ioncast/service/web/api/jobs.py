@@ -111,13 +111,7 @@ def explained_job(job_id: str, system: str | None, limit: int = MOST_ENTRIES) ->
 
 
 def _item(entry: JobEntry, diagnosis: DiagnosisOfRun | str) -> JobItem:
-    reason = diagnosis if isinstance(diagnosis, str) else None
-    return JobItem.model_validate(
-        {
-            **vars(entry),
-            **vars(explain_entry(entry)),
-            "diagnosis": diagnosis if reason is None else None,
-            "no_diagnosis": reason,
-        },
-        from_attributes=True,
-    )
+    told, reason = (None, diagnosis) if isinstance(diagnosis, str) else (diagnosis, None)
+    known = {"diagnosis": told, "no_diagnosis": reason}
+    values = {**vars(entry), **vars(explain_entry(entry)), **known}
+    return JobItem.model_validate(values, from_attributes=True)
