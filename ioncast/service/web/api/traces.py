@@ -241,16 +241,12 @@ def store_trace(
     """Add a run to the history of its application (see `ioncast.service.store.runs.store_run`)."""
     named = job_nodes(None, content.nodes)
     run = NewRun(
-        system=told.system,
+        **told.model_dump(include={"system", "job_id", "name", "nodes", "io_nodes"}),
         executable=content.executable,
         user=told.user or f"uid:{content.uid}",
         logs=[upload.sha256 for upload in uploads],
         tasks=told.tasks or content.tasks,
         phases=content.phases,
-        job_id=told.job_id,
-        name=told.name,
-        nodes=told.nodes,
-        io_nodes=told.io_nodes,
         bandwidth_mib_s=content.bandwidth_mib_s,
         started=content.started,
         named_nodes=named and named.number,
