@@ -21,7 +21,6 @@ from ioncast.service.web.sandbox.insight_documents import current_insights, with
 from ioncast.show.figures import bandwidths_figure, timelines_figure
 from ioncast.show.insights import (
     FindingShown,
-    InsightsShown,
     finding_shown,
     insights_shown,
 )
@@ -263,7 +262,11 @@ def _insights(stored: Sequence[Insights | None]) -> InsightsCompared | str:
         alone=(_only_in(first, second, unknown[1]), _only_in(second, first, unknown[0])),
         both=[(first[code], second[code]) for code in first if code in second],
         tables=tables,
-        notes=list(_notes(shown)),
+        notes=[
+            f"Run {name}: {note}"
+            for name, each in zip(NAMES, shown, strict=True)
+            for note in each.notes
+        ],
     )
 
 
@@ -291,10 +294,3 @@ def _tables(
         *((table.title, list(shown_rows(table, NAMES))) for table in compared),
     ]
     return [table for table in tables if table[1]], largest_differences(compared, 1)
-
-
-def _notes(shown: Sequence[InsightsShown]) -> Iterator[str]:
-    """Yield the notes about each run with its name."""
-    for name, each in zip(NAMES, shown, strict=True):
-        for note in each.notes:
-            yield f"Run {name}: {note}"

@@ -295,8 +295,7 @@ def predict_log() -> Response:
     except ValidationError as error:
         return _predict_page(422, _told(error))
     try:
-        uploads = uploaded("log")
-        result = result_of_uploads(uploads, form)
+        result = result_of_uploads(uploaded("log"), form)
     except IoncastError as error:
         if not wants_page():
             raise
