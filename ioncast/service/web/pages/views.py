@@ -49,7 +49,7 @@ from ioncast.service.web.http.access import (
     role_of,
 )
 from ioncast.service.web.http.uploads import uploaded
-from ioncast.service.web.pages import queries, survey, worth  # noqa: F401 - they add their pages
+from ioncast.service.web.pages import store_pages, worth  # noqa: F401 - they add their pages
 from ioncast.service.web.pages.accuracy_view import (
     accuracy,
     errors_by_application,

@@ -1,4 +1,4 @@
-"""The pages of the named queries: a list, and for each a form of its parameters and the answer."""
+"""The pages of the site's store: a survey of all jobs, and named queries with their answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ from ioncast.service.web.api.queries import ValuesOfParameters
 from ioncast.service.web.http.access import limit_client
 from ioncast.service.web.http.given import checked_query
 from ioncast.service.web.pages.frame import page, pages, problem_of, wants_page
+from ioncast.service.web.site_store import ChosenJobs
 from ioncast_base.errors import InputError
+
+
+@pages.get("/survey")
+def survey() -> Response:
+    """Show the survey of the jobs of a system in some months."""
+    limit_client(service(), request)
+    store = service().store
+    if store.folder is None:
+        return page("store_survey.html")
+    names = ("system", "from", "to")
+    chosen = ChosenJobs(*(request.args.get(name) or None for name in names))
+    return page("store_survey.html", found=store.survey(chosen), chosen=chosen)
 
 
 @pages.get("/queries")
