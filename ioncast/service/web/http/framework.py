@@ -99,9 +99,9 @@ def operation(
 ) -> Callable[[Callable[_P, Returned]], Callable[_P, Response]]:
     """Make a view an operation; the keyword arguments are other fields of `Operation`.
 
-    The view gets the parameters that it has of `query`, `body` and `form`. Their models are in the
-    view's signature, and so is that of the answer; beside a status it is for 200 and 201. When a
-    view has both `body` and `form`, a request has one of them and the other is None.
+    The view's signature has the models of its parameters `query`, `body` and `form`, and of its
+    answer. If the view returns an answer with a status, this is 200 or 201. When a view has both
+    `body` and `form`, a request has one of them and the other is None.
     """
 
     def decorate(view: Callable[..., Returned]) -> Callable[..., Response]:
