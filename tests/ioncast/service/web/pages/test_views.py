@@ -231,7 +231,7 @@ class TestEveryPage:
     def test_uses_colours_that_the_style_sheet_has_for_both_schemes(
         self, filled: FlaskClient
     ) -> None:
-        style = filled.get("/assets/style.css").text
+        style = filled.get("/assets/style.css", buffered=True).text
         light, dark = (
             set(re.findall(r"(--[\w-]+):", block))
             for block in re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)[:2]
@@ -1268,8 +1268,7 @@ class TestWhereReadingIsClosed:
         assert self.log_in(client, token, elsewhere).location == "/"
 
     def test_style_and_scripts_are_for_everybody(self, client: FlaskClient) -> None:
-        with client.get("/assets/style.css") as response:
-            assert response.status_code == 200
+        assert client.get("/assets/style.css", buffered=True).status_code == 200
 
 
 def test_an_old_cookie_does_no_harm_when_reading_is_open(client: FlaskClient) -> None:
@@ -1286,7 +1285,7 @@ class TestAssets:
         return found
 
     def test_the_style_is_sent_and_kept(self, filled: FlaskClient, address: str) -> None:
-        style = filled.get(address)
+        style = filled.get(address, buffered=True)
         assert (style.data, style.mimetype) == (STYLE.read_bytes(), "text/css")
         assert "immutable" in style.headers["Cache-Control"]
         assert "max-age=31536000" in style.headers["Cache-Control"]
@@ -1294,12 +1293,12 @@ class TestAssets:
     def test_a_file_that_the_browser_has_is_not_sent_again(
         self, filled: FlaskClient, address: str
     ) -> None:
-        tag = filled.get(address).headers["ETag"]
-        again = filled.get(address, headers={"If-None-Match": tag})
+        tag = filled.get(address, buffered=True).headers["ETag"]
+        again = filled.get(address, headers={"If-None-Match": tag}, buffered=True)
         assert (again.status_code, again.data) == (304, b"")
 
     def test_an_old_address_is_not_kept(self, filled: FlaskClient) -> None:
-        response = filled.get("/assets/style.css?v=old")
+        response = filled.get("/assets/style.css?v=old", buffered=True)
         assert response.headers["Cache-Control"] == "no-cache"
 
     @pytest.mark.parametrize("name", ["nothing.css", "../app.py", "..%2fapp.py", "base.html"])
