@@ -160,9 +160,8 @@ def test_too_many_rows_are_told(
 def test_a_busy_store_is_told(client: FlaskClient, database: Engine, service: Service) -> None:
     put_job(database, SLOW_JOB)
     service.store._patience_s = 0.1
-    assert service.store._place.acquire(blocking=False)
-    told = item_of(client, SLOW_JOB)["no_diagnosis"]
-    service.store._place.release()
+    with service.store._place:
+        told = item_of(client, SLOW_JOB)["no_diagnosis"]
     assert told == "the store cannot tell it now; try again later"
     assert item_of(client, SLOW_JOB)["diagnosis"]["verdict"] == "system"
 
