@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioncast.service.background.state_file import StateFile
-from ioncast.service.decide.prepared import IMPORTING, Writer
+from ioncast.service.decide.prepared import Writer
 
 _NOTHING = {"runs": "0", "outcomes": "0"}
 
@@ -44,16 +44,6 @@ class KeeperProgress:
         """Note the fingerprint of the measurements and settings for a system."""
         self._values[f"basis of {system}"] = basis
 
-    @property
-    def is_importing(self) -> bool:
-        """Whether the demonstration's data are still to be imported."""
-        return IMPORTING in self._values
-
-    def note_imported(self) -> None:
-        """Note that the demonstration's data are imported."""
-        self._values.pop(IMPORTING, None)
-        self._is_stored = False
-
     def store(self, writer: Writer) -> None:
         """Write everything that was noted into the state file."""
         writer.put_progress(self._values)
@@ -64,10 +54,7 @@ class KeeperProgress:
         if self._is_stored:
             return
         with writer.transaction():
-            stored = {**_NOTHING, **writer.progress(), "database": self._database}
-            if not self.is_importing:
-                stored.pop(IMPORTING, None)
-            writer.put_progress(stored)
+            writer.put_progress({**_NOTHING, **writer.progress(), "database": self._database})
         self._is_stored = True
 
     def _load(self, writer: Writer) -> None:

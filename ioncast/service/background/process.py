@@ -28,7 +28,6 @@ from ioncast.service.background.summary_step import SummaryStep
 from ioncast.service.background.wanted_sizes import WantedSizes
 from ioncast.service.decide.spool import spool_folder
 from ioncast.service.folders.folder_steps import StateFolderStep
-from ioncast.service.running.demo_step import ImportStep
 from ioncast.service.running.supervisor import NICENESS, begin
 from ioncast.service.settings import Settings
 from ioncast_base.clock import ClockCheck
@@ -71,7 +70,6 @@ class Keeper:
         self._steps: dict[str, Step] = {
             "tokens are not copied": TokenStep(self._database, self._file),
             "pauses of decisions are not copied": PauseStep(self._database, self._file),
-            "the demonstration's data are not imported": ImportStep(settings, self._file, progress),
             "answers are not prepared": self._answers,
             "decisions wait for the database": DecisionStep(
                 self._database, spool_folder(settings.state), wanted, self._answers.pend

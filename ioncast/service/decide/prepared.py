@@ -57,9 +57,6 @@ CREATE TABLE heartbeat (
 );
 """
 
-# Among the keeper's progress: the demonstration's data are still to be imported.
-IMPORTING = "importing"
-
 # The keeper gives a sign each second. A large transaction may take it longer.
 LATE_S = 60.0
 
@@ -168,7 +165,6 @@ class Reader:
         self.pauses: dict[str, Pause] = {}
         self.summaries: dict[str, StoredSummary] = {}
         self.heartbeat: KeeperHeartbeat | None = None
-        self.is_importing = False
         self._has_all = False
         self._path = path
         self._connection: sqlite3.Connection | None = None
@@ -199,8 +195,6 @@ class Reader:
     @property
     def not_ready(self) -> str | None:
         """Why runs of the history may be missing from the answers, as a clause; None if none is."""
-        if self.is_importing:
-            return "the demonstration's data are still being imported"
         if self.heartbeat is not None and self._has_all:
             return None
         if self.database_state == "unavailable":
@@ -257,11 +251,9 @@ class Reader:
             self.pauses = {row[0]: Pause(*row[1:]) for row in paused}
             self._read_summaries(rows)
             beat = rows.execute("SELECT at_s, database_ok, state_ok FROM heartbeat").fetchone()
-            progress = {name for [name] in rows.execute("SELECT name FROM progress")}
+            # The keeper notes its progress when all answers are prepared.
+            self._has_all = rows.execute("SELECT 1 FROM progress").fetchone() is not None
         self.heartbeat = None if beat is None else KeeperHeartbeat(beat[0], *map(bool, beat[1:]))
-        self.is_importing = IMPORTING in progress
-        # The keeper notes its progress when all answers are prepared.
-        self._has_all = bool(progress)
         self._change = change
         return True
 

@@ -26,7 +26,6 @@ from ioncast.service.running.binding import (
     runtime_folder,
     with_decisions_bind,
 )
-from ioncast.service.running.demo_step import let_import
 from ioncast.service.running.service_log import begin_log
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
@@ -132,8 +131,12 @@ def serve(
         if _BACKGROUND in begun:
             _prepare_database(settings)
         if demo:
-            let_import(settings)
+            # It loads libraries that other services do not need in this process.
+            from ioncast.service.running.demo_data import fill  # noqa: PLC0415
+
             click.echo("ioncast: importing the demonstration's benchmarks and runs", err=True)
+            fill(flags["database"])
+            click.echo("ioncast: the demonstration's data are imported", err=True)
         _run(settings, begun)
 
 

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, update
 
 from benchdb.measurements.importers import ImportOptions
 from benchdb.store.database import opened_database, transaction
@@ -77,10 +77,7 @@ class _Rerun:
 
 
 def fill(location: str) -> None:
-    """Fill a database with the data that a site has after some weeks.
-
-    A call that was killed is completed by another one. A database with all data stays as it is.
-    """
+    """Fill an empty database with the data that a site has after some weeks."""
     now = datetime.now(timezone.utc)
     with opened_database(location) as engine:
         table = TESTBED / "benchmarks.csv"
@@ -93,10 +90,9 @@ def fill(location: str) -> None:
                 stored, _ = store_run(connection, run)
                 store_insights(connection, stored.id, run.logs, insights)
         with transaction(engine, write=True) as connection:
-            # The outcomes are stored last, in this transaction.
-            if _has_outcome(connection, reruns[0]):
-                return
-            _store_model(connection)
+            # The keeper then need not fit the model.
+            summary = read_summary(connection, SYSTEM)
+            summary.fitted_to(summary.curves_to_fit(connection)).store_model(connection)
             lines = _decided(connection, reruns)
             _store_decisions(connection, lines)
             for rerun, line in zip(reruns, lines, strict=True):
@@ -139,11 +135,6 @@ def _run(trace: TraceContent, upload: Upload, started: datetime) -> NewRun:
         bandwidth_mib_s=trace.bandwidth_mib_s,
         started=in_utc(started),
     )
-
-
-def _has_outcome(connection: Connection, rerun: _Rerun) -> bool:
-    query = select(outcomes.c.id).where(outcomes.c.job_id == rerun.job_id)
-    return connection.execute(query).first() is not None
 
 
 def _store_outcome(connection: Connection, rerun: _Rerun, decision_id: str) -> None:
@@ -200,14 +191,6 @@ def _decided(connection: Connection, reruns: Iterable[_Rerun]) -> list[dict[str,
         at = rerun.asked.isoformat(timespec="milliseconds")
         lines.append({"id": uuid4().hex, "at": at, "query": query, "answer": json.loads(told.body)})
     return lines
-
-
-def _store_model(connection: Connection) -> None:
-    """Fit the model and store it, so that the keeper need not fit it."""
-    summary = read_summary(connection, SYSTEM)
-    # After an import that was interrupted the keeper has fitted it.
-    if summary.needs_model:
-        summary.fitted_to(summary.curves_to_fit(connection)).store_model(connection)
 
 
 def _entries(connection: Connection) -> Mapping[str, Entry]:

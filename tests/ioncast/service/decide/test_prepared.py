@@ -13,7 +13,6 @@ import pytest
 
 from ioncast.service.decide.answers import Entry, PreparedGroup, answer
 from ioncast.service.decide.prepared import (
-    IMPORTING,
     LATE_S,
     KeeperHeartbeat,
     KnownToken,
@@ -220,21 +219,6 @@ def test_answers_are_ready_when_the_keeper_has_prepared_all(writer: Writer, read
         writer.beat(14.5, database_ok=False, state_ok=True)
     reader.refresh()
     assert reader.not_ready is None
-
-
-def test_an_import_is_told_before_all_else(writer: Writer, reader: Reader) -> None:
-    with writer.transaction():
-        writer.put_progress({IMPORTING: "data", "runs": "7"})
-    for database_ok in (False, True):
-        with writer.transaction():
-            writer.beat(12.5, database_ok=database_ok, state_ok=True)
-        reader.refresh()
-        assert reader.is_importing
-        assert reader.not_ready == "the demonstration's data are still being imported"
-    with writer.transaction():
-        writer.put_progress({"runs": "7"})
-    reader.refresh()
-    assert (reader.is_importing, reader.not_ready) == (False, None)
 
 
 def test_the_keeper_goes_on_from_what_it_left(writer: Writer, path: Path) -> None:
