@@ -26,6 +26,7 @@ from predictor.curve.decision import MIN_CONFIDENCE, TOLERANCE
 
 if TYPE_CHECKING:
     from ioncast.insights.checks.values import Thresholds
+    from predictor.curve.prediction import DecisionRules
 
 
 def _bind(text: str) -> str:
@@ -188,29 +189,22 @@ class Settings(TomlTable):
         description="Number of proxies in front of the service; so many X-Forwarded values count.",
     )
 
-    def tolerance_of(self, system: str) -> float:
-        """Return the tolerance of decisions on a system."""
+    def of_system(self, system: str) -> Settings:
+        """Return the settings for a system: its own values in place of those for all systems."""
         own = self.systems.get(system)
-        return self.tolerance if own is None or own.tolerance is None else own.tolerance
+        return self if own is None else self.model_copy(update=own.model_dump(exclude_none=True))
 
-    def min_confidence_of(self, system: str) -> float:
-        """Return the least confidence of decisions on a system."""
-        own = self.systems.get(system)
-        if own is None or own.min_confidence is None:
-            return self.min_confidence
-        return own.min_confidence
+    def rules_of(self, system: str) -> DecisionRules:
+        """Return the rules for decisions on a system."""
+        # Processes for decisions need no predictor.
+        from predictor.curve.prediction import DecisionRules  # noqa: PLC0415
 
-    def default_of(self, system: str) -> int | None:
-        """Return the number of I/O nodes for jobs of unknown applications on a system."""
-        own = self.systems.get(system)
-        if own is None or own.default_io_nodes is None:
-            return self.default_io_nodes
-        return own.default_io_nodes
-
-    def explore_of(self, system: str) -> float:
-        """Return the mean share of the bandwidth that trying may cost on a system."""
-        own = self.systems.get(system)
-        return self.explore if own is None or own.explore is None else own.explore
+        own = self.of_system(system)
+        return DecisionRules(
+            tolerance=own.tolerance,
+            min_confidence=own.min_confidence,
+            default=own.default_io_nodes,
+        )
 
     def thresholds(self) -> Thresholds:
         """Read the file `checks`."""

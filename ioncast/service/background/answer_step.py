@@ -184,12 +184,9 @@ class AnswerStep:
 
     def _basis(self, connection: Connection, system: str) -> str:
         """Make a text that changes with the measurements of a system and with its settings."""
-        settings = self._settings
-        rules = (
-            *(settings.tolerance_of, settings.min_confidence_of),
-            *(settings.default_of, settings.explore_of),
-        )
-        return json.dumps([state_of(connection, system, ""), *(rule(system) for rule in rules)])
+        own = self._settings.of_system(system)
+        rules = own.tolerance, own.min_confidence, own.default_io_nodes, own.explore
+        return json.dumps([state_of(connection, system, ""), *rules])
 
 
 def _attempted(work: Callable[[], Prepared], of: str) -> list[Prepared]:

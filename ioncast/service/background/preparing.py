@@ -363,12 +363,7 @@ class Preparing:
     ) -> tuple[PreparedGroup, Untried | None]:
         variant, *others = variants([self._phases_of(run) or [] for run in runs])
         alike = [runs[place] for place in variant.runs]
-        settings = self._settings
-        policy = DecisionRules(
-            tolerance=settings.tolerance_of(system),
-            min_confidence=settings.min_confidence_of(system),
-            default=settings.default_of(system),
-        )
+        policy = self._settings.rules_of(system)
         decide = partial(self._decided, system, runs, tasks, nodes)
         decided_others = [
             OtherVariant(other.share, decide(other, policy).chosen)
@@ -410,7 +405,7 @@ class Preparing:
             policy=policy,
             share=share,
             others=others,
-            explore=self._settings.explore_of(system),
+            explore=self._settings.of_system(system).explore,
         )
         measured = decide(ran)
         is_scaled = tasks != alike[0].tasks

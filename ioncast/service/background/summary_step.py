@@ -120,6 +120,9 @@ class _Outcomes:
         """Make the summaries again the next time."""
         self._judged = None
 
+    def _default_of(self, system: str) -> int | None:
+        return self._settings.of_system(system).default_io_nodes
+
     def summaries(self, connection: Connection, at: datetime) -> dict[str, object]:
         """Make the summaries, once a day and if anything came, went or expired; else empty."""
         ids = newest_ids(connection, COUNTED)
@@ -133,7 +136,7 @@ class _Outcomes:
         return {
             "validation": errors_to_json(errors),
             "months": monthly_errors((*errors.judged, *errors.before_change)),
-            "gains": gains_to_json(gains(rows, self._settings.default_of)),
+            "gains": gains_to_json(gains(rows, self._default_of)),
             "drift": drift_to_json(drift(rows)),
             "shifts": shifts_to_json(common_shifts(rows)),
             SLOW_IO_NODES: [asdict(each) for each in newest_slow_io_nodes(connection, noted, at)],

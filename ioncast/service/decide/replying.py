@@ -89,7 +89,7 @@ def find(
         if entry is not None:
             asked = question.tasks, question.nodes, question.available
             return answer(entry, identity.says, *asked, drawn)
-    default = of.settings.default_of(question.system)
+    default = of.settings.of_system(question.system).default_io_nodes
     unheard_of = None if question.system in entries.systems else question.system
     return default_answer(
         default, question.available, unheard_of, entries.systems, of.prepared.not_ready

@@ -51,10 +51,10 @@ def test_a_system_may_have_rules_of_its_own(tmp_path: Path) -> None:
         "min_confidence = 0\n"
     )
     settings = read_settings(write(tmp_path, text), environment={})
-    assert (settings.default_of("big one"), settings.default_of("another")) == (0, 1)
-    assert (settings.tolerance_of("big one"), settings.tolerance_of("another")) == (0.2, 0.05)
-    confidence = settings.min_confidence_of
-    assert (confidence("big one"), confidence("another")) == (0, 0.5)
+    own, other = settings.rules_of("big one"), settings.rules_of("another")
+    assert (own.default, other.default) == (0, 1)
+    assert (own.tolerance, other.tolerance) == (0.2, 0.05)
+    assert (own.min_confidence, other.min_confidence) == (0, 0.5)
 
 
 def test_the_keeper_reads_what_a_worker_writes(tmp_path: Path) -> None:

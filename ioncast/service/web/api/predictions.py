@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from flask import Blueprint, Response
@@ -19,7 +20,6 @@ from ioncast_base.kinds import Api, FileAccess, Fsync, Operation, Order, Spatial
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
 from ioncast_base.quantities import Bytes, PredictedIoNodes, Whole
 from predictor.curve.asking import PredictionRequest
-from predictor.curve.prediction import DecisionRules
 
 predictions = Blueprint("predictions", __name__)
 
@@ -170,20 +170,15 @@ class PredictionFields(RequestModel):
 
     def asked(self, io_nodes: tuple[int, ...] | None, settings: Settings) -> PredictionRequest:
         """Complete the question with the site's settings."""
-        tolerance, confidence, default = self.tolerance, self.min_confidence, self.default
-        if tolerance is None:
-            tolerance = settings.tolerance_of(self.system)
-        if confidence is None:
-            confidence = settings.min_confidence_of(self.system)
-        if default is None:
-            default = settings.default_of(self.system)
+        names = ("tolerance", "min_confidence", "available", "default")
+        told = {name: value for name in names if (value := getattr(self, name)) is not None}
         return PredictionRequest(
             system=self.system,
             nodes=self.nodes,
             io_nodes=io_nodes,
             ran_with=self.ran_with,
             engine=self.engine,
-            policy=DecisionRules(tolerance, self.available, default, confidence),
+            policy=replace(settings.rules_of(self.system), **told),
         )
 
 

@@ -48,9 +48,8 @@ def test_a_setting_without_a_value_in_the_sample_accepts_one(tmp_path: Path) -> 
     text = (DEPLOY / "service.toml").read_text(encoding="utf-8")
     full = settings_of(re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE), tmp_path)
     assert full.default_io_nodes == 0
-    assert full.tolerance_of("mn4") == 0.02
-    assert full.min_confidence_of("mn4") == 0.6
-    assert full.default_of("mn4") == 4
+    rules = full.rules_of("mn4")
+    assert (rules.tolerance, rules.min_confidence, rules.default) == (0.02, 0.6, 4)
 
 
 def test_the_unit_and_the_sample_name_the_same_folders() -> None:
