@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ioncast.service.decide.answers import NO_TRIAL, PreparedGroup, Trial
+from ioncast.service.decide.answers import NO_TRIAL, Choice, PreparedGroup, Trial
 from ioncast.service.decide.prepared import Untried
 from ioncast_base.wording import counted
 from predictor.curve import prediction
@@ -22,9 +22,6 @@ _DIGITS = 6
 _SMALL_COST = 0.01
 # People are not told of a smaller gain.
 _LEAST_GAIN = 0.005
-# As in `answers`, with a number instead of the confidence as JSON.
-_Trial = tuple[int, int, float, str]
-_Choice = tuple[int, int | None, float, str, bool, _Trial | None]
 
 
 class OtherVariant(NamedTuple):
@@ -52,7 +49,7 @@ class Decided(NamedTuple):
 
     points: tuple[str, ...]
     io_nodes: tuple[int, ...]
-    choices: tuple[_Choice, ...]
+    choices: tuple[Choice, ...]
     unknown: str | None
     default: int | None
     chosen: tuple[tuple[int, int], ...] = ()
@@ -114,18 +111,10 @@ def prepare_group(
         is_scaled=scaled_from is not None,
         points=decided.points,
         io_nodes=decided.io_nodes,
-        choices=tuple(
-            (cap, place, _number(within), why, is_cut_off, trial and _with_text(trial))
-            for cap, place, within, why, is_cut_off, trial in decided.choices
-        ),
+        choices=decided.choices,
         unknown=decided.unknown,
         default=decided.default,
     )
-
-
-def _with_text(trial: _Trial) -> Trial:
-    jobs, place, within, why = trial
-    return jobs, place, _number(within), why
 
 
 def _size(tasks: int, nodes: int | None, runs: int, alike: int, scaled_from: int | None) -> str:
@@ -158,7 +147,7 @@ def _choices(
     share: float,
     others: Sequence[OtherVariant],
     explore: float,
-) -> Iterator[_Choice]:
+) -> Iterator[Choice]:
     io_nodes = [point.io_nodes for point in choice.curve]
     for cap, number in chosen:
         same = sum(other.share for other in others if other.has(number, cap))
@@ -177,12 +166,12 @@ def _choices(
         trial = None
         if explore and beside is not None:
             trial = _trial(choice, beside, cap, known, explore)
-        yield cap, place, within or 0.0, why, is_cut_off, trial
+        yield cap, place, _number(within or 0.0), why, is_cut_off, trial
 
 
 def _trial(
     choice: prediction.Candidates, chosen: int, cap: int, share: float, explore: float
-) -> _Trial | None:
+) -> Trial | None:
     """Prepare the trial of another number than the chosen one, with the probability for it."""
     io_nodes = [point.io_nodes for point in choice.curve]
     columns = [place for place, number in enumerate(io_nodes) if number <= cap]
@@ -192,7 +181,7 @@ def _trial(
     enough = 0.9 * choice.expected_mib_s[:, columns].max(axis=1)
     within = share * float((choice.expected_mib_s[:, found.place] >= enough).mean())
     why = trial_in_words(io_nodes[found.place], io_nodes[chosen], found.loss)
-    return int(found.jobs * NO_TRIAL), found.place, within, why
+    return int(found.jobs * NO_TRIAL), found.place, _number(within), why
 
 
 def _untried(found: prediction.Prediction, chosen: int) -> Untried | None:
