@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from ioncast.service.store.applications import RUN_TIME
-from ioncast.service.store.deleting_runs import delete_decisions, delete_outcomes, delete_runs
+from ioncast.service.store.deleting_runs import delete_outcomes, delete_runs
 from ioncast.service.store.stored_counters import count
 from ioncast.service.store.tables import decisions, kept_results, outcomes, queue_reports, runs
 from ioncast_base.times import in_utc
@@ -60,14 +60,17 @@ class Expiring:
         return len(ids)
 
 
-def _old(table: Table, time: Column[Any], *conditions: ColumnElement[bool]) -> Select[Any]:
-    older = time < bindparam("first_kept")
-    return select(table.c.id).where(older, *conditions).order_by(time).limit(bindparam("most"))
-
-
-def _deleting(table: Table) -> Callable[[Connection, Sequence[Any]], object]:
-    """Make a function that deletes rows to which no others belong."""
-    return lambda connection, ids: connection.execute(delete(table).where(table.c.id.in_(ids)))
+def _expiring(
+    table: Table, time: Column[Any], at_once: int = _SMALL_ROWS, *conditions: ColumnElement[bool]
+) -> Expiring:
+    """Describe a table whose rows expire by a column; no others belong to them."""
+    older = select(table.c.id).where(time < bindparam("first_kept"), *conditions)
+    return Expiring(
+        table,
+        older.order_by(time).limit(bindparam("most")),
+        lambda connection, ids: connection.execute(delete(table).where(table.c.id.in_(ids))),
+        at_once,
+    )
 
 
 _LATER = runs.alias()
@@ -81,21 +84,9 @@ _IS_NEEDED = and_(
         tuple_(_LATER_TIME, _LATER.c.id) > tuple_(RUN_TIME, runs.c.id),
     ),
 )
-RUNS = Expiring(runs, _old(runs, runs.c.stored_at, ~_IS_NEEDED), delete_runs, _LARGE_ROWS)
-OUTCOMES = Expiring(outcomes, _old(outcomes, outcomes.c.reported_at), delete_outcomes, _SMALL_ROWS)
-DECISIONS = Expiring(
-    decisions, _old(decisions, decisions.c.asked_at), delete_decisions, _SMALL_ROWS
-)
-QUEUE_REPORTS = Expiring(
-    queue_reports,
-    _old(queue_reports, queue_reports.c.reported_at),
-    _deleting(queue_reports),
-    _SMALL_ROWS,
-)
+RUNS = replace(_expiring(runs, runs.c.stored_at, _LARGE_ROWS, ~_IS_NEEDED), delete=delete_runs)
+OUTCOMES = replace(_expiring(outcomes, outcomes.c.reported_at), delete=delete_outcomes)
+DECISIONS = _expiring(decisions, decisions.c.asked_at)
+QUEUE_REPORTS = _expiring(queue_reports, queue_reports.c.reported_at)
 # These rows have the time when they expire.
-KEPT_RESULTS = Expiring(
-    kept_results,
-    _old(kept_results, kept_results.c.expires_at),
-    _deleting(kept_results),
-    _LARGE_ROWS,
-)
+KEPT_RESULTS = _expiring(kept_results, kept_results.c.expires_at, _LARGE_ROWS)
