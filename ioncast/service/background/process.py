@@ -59,7 +59,8 @@ class Keeper:
             settings.database, patience_s=_PATIENCE_S, silence_s=_SILENCE_S
         )
         self._file = StateFile(settings)
-        self._failures = StepFailures()
+        # Each failure is logged when it begins and when it ends.
+        self._failing: set[str] = set()
         self._clock: ClockCheck | None = None
         self._state_folder = StateFolderStep(settings.state)
         progress, wanted = KeeperProgress(self._file), WantedSizes(self._file)
@@ -111,9 +112,14 @@ class Keeper:
         except Exception as error:
             if isinstance(error, sqlite3.Error | OSError):
                 self._file.close()
-            self._failures.failed(failure, error)
+            if failure not in self._failing:
+                self._failing.add(failure)
+                kind = "" if isinstance(error, IoncastError) else f"{type(error).__name__}: "
+                _LOG.error("%s: %s%s", failure, kind, error)
             return not isinstance(error, DatabaseError)
-        self._failures.worked(failure)
+        if failure in self._failing:
+            self._failing.remove(failure)
+            _LOG.info("no longer true: %s", failure)
         return True
 
     def _tell(self, now_s: float, *, database_ok: bool) -> None:
@@ -124,26 +130,6 @@ class Keeper:
         writer = self._file.writer
         with writer.transaction():
             writer.beat(now_s, database_ok=database_ok, state_ok=self._state_folder.is_writable)
-
-
-class StepFailures:
-    """Reports once when a step begins to fail, and once when it works again."""
-
-    def __init__(self) -> None:
-        self._failing: set[str] = set()
-
-    def failed(self, failure: str, error: Exception) -> None:
-        """Report that a step failed, unless it failed the last time as well."""
-        if failure not in self._failing:
-            self._failing.add(failure)
-            told = error if isinstance(error, IoncastError) else f"{type(error).__name__}: {error}"
-            _LOG.error("%s: %s", failure, told)
-
-    def worked(self, failure: str) -> None:
-        """Report that a step worked, if it failed the last time."""
-        if failure in self._failing:
-            self._failing.remove(failure)
-            _LOG.info("no longer true: %s", failure)
 
 
 def keep(settings: Settings) -> None:
