@@ -23,11 +23,10 @@ from ioncast.service.monitoring.common_shift import common_shifts, shifts_to_jso
 from ioncast.service.monitoring.decision_errors import (
     COUNTED,
     drift,
-    drift_to_json,
     errors_so_far,
     errors_to_json,
 )
-from ioncast.service.monitoring.gain import gains, gains_to_json
+from ioncast.service.monitoring.gain import gains
 from ioncast.service.monitoring.missing_kinds import missing_kinds
 from ioncast.service.monitoring.monthly_errors import monthly_errors
 from ioncast.service.monitoring.slow_io_nodes import SLOW_IO_NODES, newest_slow_io_nodes
@@ -136,8 +135,8 @@ class _Outcomes:
         return {
             "validation": errors_to_json(errors),
             "months": monthly_errors((*errors.judged, *errors.before_change)),
-            "gains": gains_to_json(gains(rows, self._default_of)),
-            "drift": drift_to_json(drift(rows)),
+            "gains": [asdict(each) for each in gains(rows, self._default_of)],
+            "drift": [asdict(each) for each in drift(rows)],
             "shifts": shifts_to_json(common_shifts(rows)),
             SLOW_IO_NODES: [asdict(each) for each in newest_slow_io_nodes(connection, noted, at)],
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
@@ -134,19 +134,18 @@ class Drift:
     since: str | None
 
 
-def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
+def errors_so_far(rows: Sequence[JoinedOutcome]) -> ErrorsSoFar:
     """Compare decisions with the outcomes of their jobs, in the order in which they were reported.
 
-    The last `COUNTED` outcomes of each system count, unless their system has changed since.
+    They are the last `COUNTED` of each system, and count unless their system has changed since.
     """
-    newest = newest_of_systems(rows)
-    known = [row for row in newest if not row.is_before_change]
+    known = [row for row in rows if not row.is_before_change]
     judged = judge(known)
     off = [each for each in judged if each.error is not None]
     return ErrorsSoFar(
         outcomes=len(known),
         judged=tuple(judged),
-        before_change=tuple(judge([row for row in newest if row.is_before_change])),
+        before_change=tuple(judge([row for row in rows if row.is_before_change])),
         systems=_summaries(judged, lambda each: (each.system, each.system, None)),
         applications=_summaries(
             [each for each in judged if each.application_id is not None],
@@ -170,13 +169,13 @@ def judge(rows: Sequence[JoinedOutcome]) -> list[Judged]:
 def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
     """Watch each kind of I/O on each system for a lasting change, each system as a whole first.
 
-    Outcomes are in the order in which they were reported. The last `COUNTED` of each system count,
-    if their decision has a prediction for the job's number of I/O nodes. A prediction from before a
-    noted change of the system says nothing about the present ones. `control_chart` says how often
-    there is a false alarm.
+    Outcomes are the last `COUNTED` of each system, in the order in which they were reported. They
+    count if their decision has a prediction for the job's number of I/O nodes. A prediction from
+    before a noted change of the system says nothing about the present ones. `control_chart` says
+    how often there is a false alarm.
     """
     series: dict[tuple[str, str | None], list[tuple[JoinedOutcome, Expected]]] = defaultdict(list)
-    for row in newest_of_systems(rows):
+    for row in rows:
         expected = prediction_of(row)
         if expected:
             for pattern in (None, row.pattern or UNKNOWN):
@@ -221,22 +220,6 @@ def errors_to_json(found: ErrorsSoFar) -> dict[str, Any]:
         "sources": [asdict(source) for source in found.sources],
         "worst": [asdict(each) for each in found.worst],
     }
-
-
-def drift_to_json(found: Iterable[Drift]) -> list[dict[str, Any]]:
-    """Turn drifts into plain values for JSON."""
-    return [asdict(each) for each in found]
-
-
-def newest_of_systems(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
-    """Keep the last `COUNTED` outcomes of each system, in their order."""
-    numbers: Counter[str] = Counter()
-    newest_first = []
-    for row in reversed(list(rows)):
-        numbers[row.outcome.system] += 1
-        if numbers[row.outcome.system] <= COUNTED:
-            newest_first.append(row)
-    return newest_first[::-1]
 
 
 _Like = tuple[int | None, int | None]

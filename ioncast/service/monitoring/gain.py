@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import geometric_mean
-from typing import Any
 
 from ioncast.service.monitoring.decision_errors import (
     application_and_size,
     measured_bandwidths,
-    newest_of_systems,
 )
 from ioncast.service.store.outcomes import JoinedOutcome
 from predictor.model.plausible import is_implausible_beside
@@ -51,7 +49,7 @@ def gains(
     The newest outcomes count that have a decision of ioncast, unless the system has changed since.
     A site without a default leaves its jobs direct access.
     """
-    known = [row for row in newest_of_systems(rows) if not row.is_before_change]
+    known = [row for row in rows if not row.is_before_change]
     bandwidths = measured_bandwidths(known)
     logarithms: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     measured: dict[str, int] = defaultdict(int)
@@ -70,11 +68,6 @@ def gains(
         for system, by_application in sorted(logarithms.items())
         if len(by_application) >= _FEWEST_APPLICATIONS
     )
-
-
-def gains_to_json(found: Iterable[Gain]) -> list[dict[str, Any]]:
-    """Turn gains into plain values for JSON."""
-    return [asdict(gain) for gain in found]
 
 
 def _logarithm(row: JoinedOutcome, default: int, runs: Sequence[float] | None) -> float | None:
