@@ -14,7 +14,7 @@ import marshal
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -350,19 +350,11 @@ class Writer:
 
     def put_tokens(self, tokens: Mapping[str, KnownToken]) -> None:
         """Replace all tokens by those that are not revoked, by hash."""
-        found = {(sha256, *token) for sha256, token in tokens.items()}
-        if found == set(self._connection.execute("SELECT * FROM tokens")):
-            return
-        self._connection.execute("DELETE FROM tokens")
-        self._connection.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?)", found)
+        self._replace("tokens", [(sha256, *token) for sha256, token in tokens.items()])
 
     def put_pauses(self, pauses: Mapping[str, Pause]) -> None:
         """Replace all pauses of decisions, by system."""
-        found = {(system, *pause) for system, pause in pauses.items()}
-        if found == set(self._connection.execute("SELECT * FROM pauses")):
-            return
-        self._connection.execute("DELETE FROM pauses")
-        self._connection.executemany("INSERT INTO pauses VALUES (?, ?, ?, ?)", found)
+        self._replace("pauses", [(system, *pause) for system, pause in pauses.items()])
 
     def put_untried(self, application_id: int, system: str, untried: Untried | None) -> None:
         """Replace what an application of a system may try; None if nothing is worth it."""
@@ -392,9 +384,7 @@ class Writer:
 
     def beat(self, at_s: float, *, database_ok: bool, state_ok: bool) -> None:
         """Write the keeper's sign of life."""
-        self._connection.execute("DELETE FROM heartbeat")
-        values = (at_s, database_ok, state_ok)
-        self._connection.execute("INSERT INTO heartbeat VALUES (?, ?, ?)", values)
+        self._replace("heartbeat", [(at_s, database_ok, state_ok)])
 
     def progress(self) -> dict[str, str]:
         """Read how far the keeper was, as `put_progress` wrote it."""
@@ -402,8 +392,7 @@ class Writer:
 
     def put_progress(self, progress: Mapping[str, str]) -> None:
         """Write how far the keeper is."""
-        self._connection.execute("DELETE FROM progress")
-        self._connection.executemany("INSERT INTO progress VALUES (?, ?)", progress.items())
+        self._replace("progress", list(progress.items()))
 
     def wanted(self) -> list[WantedSize]:
         """Read the sizes that schedulers asked for, the oldest first."""
@@ -412,10 +401,16 @@ class Writer:
 
     def put_wanted(self, wanted: Iterable[WantedSize]) -> None:
         """Replace the sizes that schedulers asked for."""
-        self._connection.execute("DELETE FROM wanted")
-        self._connection.executemany(
-            "INSERT INTO wanted (application, tasks, nodes) VALUES (?, ?, ?)", wanted
-        )
+        self._replace("wanted", [(number, *size) for number, size in enumerate(wanted)])
+
+    def _replace(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """Replace all rows of a small table, if they are others."""
+        if set(rows) == set(self._connection.execute(f"SELECT * FROM {table}")):  # noqa: S608
+            return
+        self._connection.execute(f"DELETE FROM {table}")  # noqa: S608
+        for row in rows:
+            marks = ", ".join("?" * len(row))
+            self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608
 
     def _remove_traces(self) -> None:
         """Empty the WAL, which has earlier pages with removed keys and summaries.
