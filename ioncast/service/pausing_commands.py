@@ -10,7 +10,7 @@ from dataclasses import asdict
 import click
 
 from benchdb.command_database import reading_database
-from benchdb.store.database import opened_database, transaction
+from benchdb.store.database import transaction_on
 from benchdb.store.systems import system_names
 from ioncast.service.store.paused_systems import pause_decisions, pauses, resume_decisions
 from ioncast_base.command_options import CommandGroup, database_option, table_format_option
@@ -48,10 +48,7 @@ def pause(system: str, reason: str | None, by: str | None, location: str | None)
     A running service answers within seconds that they are paused. Jobs then stay unchanged, or get
     the plugin's default. A restart of the service changes nothing.
     """
-    with (
-        opened_database(location, create=False) as engine,
-        transaction(engine, write=True) as connection,
-    ):
+    with transaction_on(location, write=True) as connection:
         before = pause_decisions(connection, system, by or _login_name(), reason)
     if before is None:
         click.echo(f"{system}: decisions are paused")
@@ -64,10 +61,7 @@ def pause(system: str, reason: str | None, by: str | None, location: str | None)
 @database_option
 def resume(system: str, location: str | None) -> None:
     """Let SYSTEM get decisions again, within seconds."""
-    with (
-        opened_database(location, create=False) as engine,
-        transaction(engine, write=True) as connection,
-    ):
+    with transaction_on(location, write=True) as connection:
         was_paused = resume_decisions(connection, system)
     click.echo(f"{system}: {'decisions are made again' if was_paused else 'was not paused'}")
 

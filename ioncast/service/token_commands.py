@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 import click
 
 from benchdb.command_database import reading_database
-from benchdb.store.database import opened_database, shown, transaction
+from benchdb.store.database import opened_database, shown, transaction, transaction_on
 from benchdb.store.writes import tell_syslog
 from ioncast.service.store.credentials import ROLES
 from ioncast.service.store.tokens import add_token, revoke_token, tokens
@@ -81,10 +81,7 @@ def list_tokens(output_format: str, location: str | None) -> None:
 @database_option
 def revoke(name: str, location: str | None) -> None:
     """Revoke the token of NAME; it can never become valid again."""
-    with (
-        opened_database(location, create=False) as engine,
-        transaction(engine, write=True) as connection,
-    ):
+    with transaction_on(location, write=True) as connection:
         was_valid = revoke_token(connection, name)
     if was_valid:
         tell_syslog("token", f"revoked {name}")
