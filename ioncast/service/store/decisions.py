@@ -152,12 +152,8 @@ def decisions(
     if not (is_text(system) and is_text(job_id) and 0 <= (application_id or 0) <= LARGEST_ID):
         return []
     query = select(decisions_table).order_by(table.asked_at.desc(), table.id.desc()).limit(limit)
-    if system is not None:
-        query = query.where(table.system == system)
-    if application_id is not None:
-        query = query.where(table.application_id == application_id)
-    if job_id is not None:
-        query = query.where(table.job_id == job_id)
+    wanted = {"system": system, "application_id": application_id, "job_id": job_id}
+    query = query.where(*(table[n] == value for n, value in wanted.items() if value is not None))
     if before is not None:
         moment = stored_time("before", before[0])
         check_text("before", before[1], table.id)

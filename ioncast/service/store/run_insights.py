@@ -34,8 +34,7 @@ _NEWEST_RUNS = (
     .outerjoin(insights, and_(insights.c.run_id == runs.c.id, insights.c.sha256 == runs.c.sha256))
     .where(applications.c.id.in_(bindparam("ids", expanding=True)))
 )
-_SHA256_OF_RUN = select(runs.c.sha256).where(runs.c.id == bindparam("run"))
-_APPLICATION_OF_RUN = select(runs.c.application_id).where(runs.c.id == bindparam("run"))
+_RUN = select(runs.c.sha256, runs.c.application_id).where(runs.c.id == bindparam("run"))
 _FORGET = (
     delete(insights)
     .where(insights.c.run_id == bindparam("run"))
@@ -113,15 +112,14 @@ def store_insights(
 ) -> bool:
     """Store insights into a run, in the place of older ones, unless the run has other logs, too."""
     sha256 = digest_of_logs(logs)
-    if connection.scalar(_SHA256_OF_RUN, {"run": run_id}) != sha256:
+    run = connection.execute(_RUN, {"run": run_id}).one_or_none()
+    if run is None or run.sha256 != sha256:
         return False
     older = connection.execute(_FORGET, {"run": run_id}).one_or_none() or (0.0, 0.0)
     values = {"run_id": run_id, "sha256": sha256, "made_at": now(), **vars(new)}
     connection.execute(insert(insights).values(values))
-    [application_id] = connection.scalars(_APPLICATION_OF_RUN, {"run": run_id})
-    note_new_times(
-        connection, application_id, new.io_seconds - older[0], new.stake_seconds - older[1]
-    )
+    more = new.io_seconds - older[0], new.stake_seconds - older[1]
+    note_new_times(connection, run.application_id, *more)
     return True
 
 
