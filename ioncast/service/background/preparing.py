@@ -440,13 +440,13 @@ class Preparing:
         cut = {joined.outcome.id for joined in outcomes if joined.is_cut}
         got = []
         for run in alike:
-            if change and not change.is_followed_by(run.started or run.stored_at):
+            if change and not change.is_followed_by(run.ran_at):
                 continue
             told = reported.get(run.id) or run
             is_cut = told is not run and told.id in cut
             got.append(
                 (
-                    *(run.started or run.stored_at, told.io_nodes, told.bandwidth_mib_s),
+                    *(run.ran_at, told.io_nodes, told.bandwidth_mib_s),
                     *(is_cut, run.outcome_scatter),
                 )
             )

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection
 
 from benchdb.store.accepted_values import is_text
-from benchdb.store.schema import systems
 from benchdb.store.systems import system_names
-from ioncast.service.store.applications import (
-    APPLICATION_COLUMNS,
-    RUN_TIME,
-    Application,
-    application,
-    application_of_row,
-)
+from ioncast.service.store.applications import Application, application
 from ioncast.service.store.decisions import DecisionRow, decision, decisions
 from ioncast.service.store.outcomes import JoinedOutcome, outcomes_of_decision, outcomes_of_job
+from ioncast.service.store.runs import StoredRun, runs_of_job
 from ioncast.service.store.same_run import Outcome
-from ioncast.service.store.tables import applications, runs
 from ioncast_base.errors import UnknownNameError
 
 # A job's mark in Slurm (AdminComment) is this and the id of its decision; after another colon the
@@ -28,18 +22,6 @@ from ioncast_base.errors import UnknownNameError
 MARK = "ioncast:"
 # Characters of an id in an error message.
 _LONGEST_SHOWN = 100
-
-
-@dataclass(frozen=True)
-class LoggedRun:
-    """A run of a job that has a log, but no outcome; its start, or the time when it was stored."""
-
-    id: int
-    application: Application
-    time: str
-    tasks: int
-    io_nodes: int | None
-    bandwidth_mib_s: float | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +38,7 @@ class JobEntry:
     decision: DecisionRow | None
     outcome: Outcome | None
     application: Application | None
-    run: LoggedRun | None
+    run: StoredRun | None = None
 
     @property
     def run_id(self) -> int | None:
@@ -64,23 +46,6 @@ class JobEntry:
         if self.outcome is not None:
             return self.outcome.run_id
         return None if self.run is None else self.run.id
-
-
-_RUNS_OF_JOB = (
-    select(
-        runs.c.id,
-        *APPLICATION_COLUMNS,
-        RUN_TIME.label("time"),
-        runs.c.tasks,
-        runs.c.io_nodes,
-        runs.c.bandwidth_mib_s,
-    )
-    .join_from(runs, applications, runs.c.application_id == applications.c.id)
-    .join(systems, runs.c.system_id == systems.c.id)
-    .where(systems.c.name == bindparam("in_system"), runs.c.job_id == bindparam("job"))
-    .order_by(RUN_TIME.desc(), runs.c.id.desc())
-    .limit(bindparam("most"))
-)
 
 
 def entries_of_job(
@@ -120,22 +85,13 @@ def _entries_on(connection: Connection, system: str, job_id: str, limit: int) ->
     told = {each.decision.id for each in joined if each.decision}
     asked = decisions(connection, system=system, job_id=job_id, limit=limit)
     with_outcome = {each.outcome.run_id for each in joined}
-    rows = connection.execute(
-        _RUNS_OF_JOB, {"in_system": system, "job": job_id, "most": limit}
-    ).mappings()
     logged = [
-        LoggedRun(
-            row["id"],
-            application_of_row(row),
-            *(row[name] for name in ("time", "tasks", "io_nodes", "bandwidth_mib_s")),
-        )
-        for row in rows
-        if row["id"] not in with_outcome
+        run for run in runs_of_job(connection, system, job_id, limit) if run.id not in with_outcome
     ]
     return [
         *_of_outcomes(joined),
         *(_of_decision(connection, each) for each in asked if each.id not in told),
-        *(JobEntry(system, job_id, run.time, None, None, run.application, run) for run in logged),
+        *(JobEntry(system, job_id, run.ran_at, None, None, run.application, run) for run in logged),
     ]
 
 
@@ -157,13 +113,8 @@ def _entries_of_decision(
 def _of_outcomes(joined: Sequence[JoinedOutcome]) -> list[JobEntry]:
     return [
         JobEntry(
-            system=each.outcome.system,
-            job_id=each.outcome.job_id,
-            time=each.outcome.started or each.outcome.reported_at,
-            decision=each.decision,
-            outcome=each.outcome,
-            application=each.application,
-            run=None,
+            *(each.outcome.system, each.outcome.job_id, each.ran_at),
+            *(each.decision, each.outcome, each.application),
         )
         for each in joined
     ]
@@ -172,9 +123,7 @@ def _of_outcomes(joined: Sequence[JoinedOutcome]) -> list[JobEntry]:
 def _of_decision(connection: Connection, row: DecisionRow) -> JobEntry:
     found = None
     if row.application_id is not None:
-        try:
+        # The history may be that of another database by now.
+        with suppress(UnknownNameError):
             found = application(connection, row.application_id).application
-        except UnknownNameError:
-            # The history may be that of another database by now.
-            found = None
-    return JobEntry(row.system, row.job_id, row.asked_at, row, None, found, None)
+    return JobEntry(row.system, row.job_id, row.asked_at, row, None, found)

@@ -297,7 +297,8 @@ def store_outcome(
         "ended": ended,
     }
     report = Report(started, log_started, run_id, now())
-    known = outcomes_of_run(_outcomes_of_job(connection, system_id, job_id), report)
+    of_job = connection.execute(_OUTCOMES_OF_JOB, {"in_system": system_id, "job": job_id})
+    known = outcomes_of_run([Outcome(**row) for row in of_job.mappings()], report)
     if known:
         key = _fill_in(connection, known, report, given)
     else:
@@ -433,12 +434,6 @@ def _start_in_log(connection: Connection, system_id: int, run_id: int | None) ->
     if found is None:
         raise UnknownNameError(f"the system has no run {run_id}")
     return whole_second(found.started)
-
-
-def _outcomes_of_job(connection: Connection, system_id: int, job_id: str) -> list[Outcome]:
-    """List the outcomes of all jobs with this id."""
-    key = {"in_system": system_id, "job": job_id}
-    return [Outcome(**row) for row in connection.execute(_OUTCOMES_OF_JOB, key).mappings()]
 
 
 def _fill_in(

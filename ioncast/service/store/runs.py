@@ -169,6 +169,11 @@ class StoredRun:
     phases: tuple[dict[str, Any], ...]
     outcome_scatter: float = 0.0
 
+    @property
+    def ran_at(self) -> str:
+        """When the run started; when it was stored if its start is unknown."""
+        return self.started or self.stored_at
+
 
 class RecentLog(NamedTuple):
     """A log of a run, by its SHA-256, with the program of the run."""
@@ -205,6 +210,9 @@ _RECENT = (
     .limit(2_000)
 )
 _RUNS_OF = _NEWEST_FIRST.where(runs.c.application_id == bindparam("application"))
+_RUNS_OF_JOB = _NEWEST_FIRST.where(
+    systems.c.name == bindparam("in_system"), runs.c.job_id == bindparam("job")
+)
 _RUNS_BEFORE = _RUNS_OF.where(
     tuple_(RUN_TIME, runs.c.id) < tuple_(bindparam("when"), bindparam("id"))
 )
@@ -377,6 +385,12 @@ def runs_of(
     if when is None:
         raise UnknownNameError(f"application {application_id} has no run {before}")
     return _runs(connection, _RUNS_BEFORE, when=when, most=limit, **key)
+
+
+def runs_of_job(connection: Connection, system: str, job_id: str, limit: int) -> list[StoredRun]:
+    """List the runs of a job id on a system, newest first."""
+    given = {"in_system": system, "job": job_id, "most": limit}
+    return _runs(connection, _RUNS_OF_JOB, **given)
 
 
 def run_of(connection: Connection, application_id: int, run_id: int) -> StoredRun:
