@@ -148,14 +148,14 @@ class AnswerStep:
         self._note_deleted(connection)
         if found != self._progress.newest:
             self.pend(applications_after(connection, *self._progress.newest))
-            self._progress.note_newest(*found)
+            self._progress.newest = found
         for system in system_names(connection):
             basis = self._basis(connection, system)
             is_due = boot_s >= self._changed_at_s.get(system, -inf) + _BETWEEN_MODELS_S
-            if self._progress.basis(system) != basis and is_due:
+            if self._progress.bases.get(system) != basis and is_due:
                 self._changed_at_s[system] = boot_s
                 self._learning.add(system)
-                self._progress.note_basis(system, basis)
+                self._progress.bases[system] = basis
                 self.pend(_applications_of(connection, system))
 
     def _note_deleted(self, connection: Connection) -> None:
@@ -173,9 +173,8 @@ class AnswerStep:
         if new:
             self._deleted += new
             self._done = set()
-        self._progress.note_deleted(
-            max([noted or 0, last_forgotten(connection), *(run.number for run in new)])
-        )
+        numbers = [run.number for run in new]
+        self._progress.deleted = max([noted or 0, last_forgotten(connection), *numbers])
 
     def _renew(self) -> None:
         self._pending.clear()

@@ -169,7 +169,7 @@ class _Coverage:
 
     def begin_counting(self, connection: Connection, now_s: float) -> None:
         """Begin to count systems whose measurements changed since they were counted."""
-        bases = {name: self._progress.basis(name) for name in system_names(connection)}
+        bases = {name: self._progress.bases.get(name, "") for name in system_names(connection)}
         for system, basis in bases.items():
             if system not in self._counting and self._counted.get(system, ("",))[0] != basis:
                 self._counting[system] = basis, Count(system, _moment(now_s), STALE_AFTER_S)

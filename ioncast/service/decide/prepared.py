@@ -24,7 +24,7 @@ from ioncast.service.decide.answers import Entry, Pause, PreparedGroup
 _LOG = logging.getLogger("ioncast.service")
 _BETWEEN_READINGS_S = 0.5
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
-_VERSION = 9
+_VERSION = 10
 _BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 BLOB UNIQUE, entry TEXT NOT NULL);
