@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import datetime
+from operator import add
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -53,14 +54,8 @@ class Count:
         cells = [cell for row in rows for cell in row.cells]
         self._io_nodes |= {cell.io_nodes for cell in cells}
         self._measured += len(cells) - found.missing
-        self._sum = replace(
-            self._sum,
-            configurations=self._sum.configurations + found.configurations,
-            bimodal=self._sum.bimodal + found.bimodal,
-            stale=self._sum.stale + found.stale,
-            with_outliers=self._sum.with_outliers + found.with_outliers,
-            few=self._sum.few + found.few,
-        )
+        # The numbers of I/O nodes and of missing cells are those of all pages together.
+        self._sum = CoverageSummary(*map(add, astuple(self._sum), astuple(found)))
         return True
 
     def summary(self) -> CoverageSummary:
