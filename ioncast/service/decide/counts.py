@@ -63,21 +63,18 @@ def new_file(folder: Path, place: int) -> int:
 
     Without room in the folder the counts are in memory, where only their process can read them.
     """
-    path = folder / f"decisions-{place}.counts"
+    path, descriptor = folder / f"decisions-{place}.counts", -1
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Another process may have mapped the old file.
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        _LOG.error("decisions are not counted in /metrics: %s", error)
-        return new_memory()
-    try:
         os.posix_fallocate(descriptor, 0, _BYTES)
     except OSError as error:
         _LOG.error("decisions are not counted in /metrics: %s: %s", path, error.strerror)
-        os.close(descriptor)
-        path.unlink()
+        if descriptor >= 0:
+            os.close(descriptor)
+            path.unlink()
         return new_memory()
     return descriptor
 
