@@ -112,14 +112,11 @@ def _reply_at_once(of: Resources, environ: WSGIEnvironment) -> _Reply | None:
         question = _plain_question(of, environ)
         if question is None:
             return None
-        number = _new_number()
-        found = _answer_to(of, number, question, [question.executable])
+        as_text = environ.get("HTTP_ACCEPT") == _TEXT
+        return _reply(of, question, [question.executable], as_text=as_text)
     except Exception:
         _LOG.exception("a question that failed is answered once more")
         return None
-    as_text = environ.get("HTTP_ACCEPT") == _TEXT
-    _decided(of, number, question, found)
-    return _reply(number, found, as_text=as_text)
 
 
 def _plain_question(of: Resources, environ: WSGIEnvironment) -> Question | None:
@@ -142,10 +139,7 @@ def _answered(
 ) -> Response:
     accepted = request.headers.get("Accept", JSON)
     as_text = _TEXT in accepted and request.accept_mimetypes.best_match((JSON, _TEXT)) == _TEXT
-    number = _new_number()
-    found = _answer_to(of, number, question, executables)
-    _decided(of, number, question, found)
-    reply = _reply(number, found, as_text=as_text)
+    reply = _reply(of, question, executables, as_text=as_text)
     return Response(reply.body, reply.status, reply.headers)
 
 
@@ -158,20 +152,27 @@ class _Reply:
     body: bytes
 
 
-def _reply(number: str, found: PreparedAnswer, *, as_text: bool) -> _Reply:
+def _reply(
+    of: Resources, question: Question, executables: Sequence[str | None], *, as_text: bool
+) -> _Reply:
+    """Decide, record and count the decision, and write the answer."""
+    number = _new_number()
+    found = _answer_to(of, number, question, executables)
+    _record(of, number, question, found.body)
+    of.counts.decided(found.source)
     if not as_text:
         body = b'{"decision_id":"%b",%b' % (number.encode(), found.body[1:])
         return _Reply("200 OK", [("Content-Type", JSON)], body)
-    headers = [("Content-Type", f"{_TEXT}; charset=utf-8"), *_headers(number, found)]
+    # For the log of a scheduler that reads no JSON.
+    headers = [
+        ("Content-Type", f"{_TEXT}; charset=utf-8"),
+        ("X-Decision-Id", number),
+        ("X-Decision-Source", found.source),
+        ("X-Decision-Why", "".join(c if " " <= c <= "~" else "?" for c in found.why)),
+    ]
     if found.io_nodes is None:
         return _Reply("204 NO CONTENT", headers, b"")
     return _Reply("200 OK", headers, str(found.io_nodes).encode())
-
-
-def _decided(of: Resources, number: str, question: Question, found: PreparedAnswer) -> None:
-    """Record and count a decision."""
-    _record(of, number, question, found.body)
-    of.counts.decided(found.source)
 
 
 def _new_number() -> str:
@@ -181,15 +182,6 @@ def _new_number() -> str:
     lie near each other in the database's index.
     """
     return f"{time.time_ns():016x}{getrandbits(64):016x}"
-
-
-def _headers(number: str, found: PreparedAnswer) -> list[tuple[str, str]]:
-    """Headers for the log of a scheduler that reads no JSON."""
-    return [
-        ("X-Decision-Id", number),
-        ("X-Decision-Source", found.source),
-        ("X-Decision-Why", "".join(c if " " <= c <= "~" else "?" for c in found.why)),
-    ]
 
 
 def _identities(question: Question, executables: Sequence[str | None]) -> Iterator[Identity]:
