@@ -64,7 +64,7 @@ class Drain:
                 if line.isspace():
                     continue
                 try:
-                    rows.append(_row(line))
+                    rows.append(decision_in(json.loads(line)))
                 except _NO_DECISION as error:
                     unusable.append(f"{path.name}: {type(error).__name__}: {error}")
             if has_ended:
@@ -117,8 +117,8 @@ def _has_no_writer(descriptor: int) -> bool:
     return True
 
 
-def _row(line: bytes) -> DecisionRow:
-    record = json.loads(line)
+def decision_in(record: Mapping[str, Any]) -> DecisionRow:
+    """Read the decision in a line of the spool, as JSON; an unusable one raises any error."""
     query, told = record["query"], record["answer"]
     return DecisionRow(
         id=record["id"],

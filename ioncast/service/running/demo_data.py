@@ -15,8 +15,6 @@ import csv
 import hashlib
 import json
 import re
-import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -29,10 +27,9 @@ from benchdb.measurements.importers import ImportOptions
 from benchdb.store.database import opened_database, transaction
 from ioncast.advice_of_run import ADVICE_MODULES
 from ioncast.insights.checks.values import Thresholds
-from ioncast.service.background.draining import Drain
+from ioncast.service.background.draining import decision_in
 from ioncast.service.background.preparing import KnownSystems, Preparing
 from ioncast.service.decide.answers import Entry, answer
-from ioncast.service.decide.spool import SpoolWriter
 from ioncast.service.settings import read_settings
 from ioncast.service.store.applications import applications
 from ioncast.service.store.decisions import store_decisions
@@ -94,7 +91,7 @@ def fill(location: str) -> None:
             summary = read_summary(connection, SYSTEM)
             summary.fitted_to(summary.curves_to_fit(connection)).store_model(connection)
             lines = _decided(connection, reruns)
-            _store_decisions(connection, lines)
+            store_decisions(connection, map(decision_in, lines))
             for rerun, line in zip(reruns, lines, strict=True):
                 _store_outcome(connection, rerun, str(line["id"]))
 
@@ -200,13 +197,3 @@ def _entries(connection: Connection) -> Mapping[str, Entry]:
     for summary in applications(connection, system=SYSTEM):
         entries.update(preparing.prepare(summary.application.id).entries)
     return entries
-
-
-def _store_decisions(connection: Connection, lines: Iterable[Mapping[str, object]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        spool = SpoolWriter(Path(folder))
-        for line in lines:
-            spool.append(json.dumps(line).encode() + b"\n")
-        spool.close()
-        with Drain(Path(folder)).batch(time.time()) as drained:
-            store_decisions(connection, drained.rows)
