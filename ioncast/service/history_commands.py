@@ -63,8 +63,7 @@ def delete(run: int | None, user: str | None, yes: bool, location: str | None) -
             click.echo(f"would delete {_numbers(found)}")
             click.echo("ioncast: nothing was deleted; add --yes to delete them", err=True)
             return
-        with transaction(engine, write=True) as connection:
-            left = delete_some(connection, found)
+        left = found
         while left:
             with transaction(engine, write=True) as connection:
                 left = delete_some(connection, left)
