@@ -626,7 +626,7 @@ def children(pid: int) -> list[int]:
 
 
 def name_of(pid: int) -> str:
-    """What a process does, by the module in its command."""
+    """Return the module in the command of a process, else its program."""
     words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
     return words[words.index("-m") + 1] if "-m" in words else Path(words[0]).name
 

@@ -26,8 +26,8 @@ from gunicorn.util import http_date
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from werkzeug.wrappers import Response
 
-from ioncast.service.web import security_headers
-from ioncast.service.web.http import problems
+from ioncast.service.web.http.problems import of_defect, of_exception
+from ioncast.service.web.security_headers import FOR_PROGRAMS
 
 _END_OF_HEAD = b"\r\n\r\n"
 _MOST_HEAD_BYTES = 64 << 10
@@ -140,9 +140,9 @@ class SharingWorker(ThreadWorker):
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
         """Answer requests that do not reach the application with a problem document."""
         if req is None and isinstance(exc, ParseException):
-            response = problems.of_exception(exc)
+            response = of_exception(exc)
         else:
-            response = problems.of_defect(exc)
+            response = of_defect(exc)
         with suppress(OSError):
             client.sendall(_as_sent(response))
 
@@ -299,7 +299,7 @@ def _parser(conn: TConn) -> Any:
 
 def _as_sent(response: Response) -> bytes:
     """Write an answer as bytes, with the headers that the application and gunicorn would add."""
-    response.headers.update(security_headers.FOR_PROGRAMS)
+    response.headers.update(FOR_PROGRAMS)
     response.headers.update({"Date": http_date(), "Connection": "close"})
     lines = [
         f"HTTP/1.1 {response.status}",

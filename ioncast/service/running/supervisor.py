@@ -40,7 +40,7 @@ class Process:
     Attributes
     ----------
     name : str
-        What it does, for the log.
+        Its name in the log.
     module : str
         The Python module that it runs.
     orders : BaseModel
