@@ -194,7 +194,7 @@ def main() -> None:
         paths = write_questions(folder, arguments.applications)
         bare = stack.enter_context(bare_server(folder))
         ours = stack.enter_context(our_service(folder, database))
-        wait_until_prepared(ours, arguments.applications)
+        wait_until_prepared(ours)
         uploaded: Counter[int] = Counter()
         cases = ways_to_ask(
             paths,
@@ -411,16 +411,13 @@ def retry_after_s(server: Server, path: str) -> float:
         return float(answer.headers.get("Retry-After", "0"))
 
 
-def wait_until_prepared(ours: Server, applications: int) -> None:
-    """Wait until each application has its answers."""
+def wait_until_prepared(ours: Server) -> None:
+    """Wait until all answers are prepared, also those that no number is likely enough."""
     start = time.monotonic()
-    for application in range(applications):
-        query = {"system": SYSTEM, "executable": executable_of(application)}
-        path = f"/v1/decisions?{urlencode(query)}"
-        while json.loads(get(ours, path))["source"] == "default":
-            if time.monotonic() > start + PREPARED_WITHIN_S:
-                sys.exit(f"not prepared within {PREPARED_WITHIN_S} s: {query['executable']}")
-            time.sleep(1)
+    while not json.loads(get(ours, "/readyz"))["ready"]:
+        if time.monotonic() > start + PREPARED_WITHIN_S:
+            sys.exit(f"not prepared within {PREPARED_WITHIN_S} s")
+        time.sleep(1)
     print(f"all answers prepared {time.monotonic() - start:.0f} s after the service's start")
 
 
