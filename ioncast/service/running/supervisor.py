@@ -127,10 +127,15 @@ def begin(orders: type[_Orders], *, niceness: int = 0) -> _Orders:
     niceness : int
         How much of the processors' time it leaves to others, as for `nice`.
     """
-    # The kernel kills it with its parent: a stopped process would receive no SIGTERM.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(sys.argv[1]):
-        sys.exit(1)
+    end_with(int(sys.argv[1]))
     begin_log()
     os.nice(niceness)
     return orders.model_validate_json(sys.stdin.buffer.read())
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel kill this process with its parent; end it if that one ended already."""
+    # A stopped process would receive no other signal, and keep its locks and addresses.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)

@@ -13,7 +13,7 @@ from gunicorn.app.base import BaseApplication
 
 from ioncast.service.decide.prepared import keep_reading
 from ioncast.service.decide.worker import OPTIONS
-from ioncast.service.running.supervisor import NICENESS, begin
+from ioncast.service.running.supervisor import NICENESS, begin, end_with
 from ioncast.service.settings import Settings
 from ioncast.service.web.app import create_app
 
@@ -42,6 +42,7 @@ class _Server(BaseApplication):
             "graceful_timeout": _GRACE_S,
             "proc_name": "ioncast web",
             "when_ready": lambda _server: _say_where(self._settings),
+            "post_fork": lambda arbiter, _worker: end_with(arbiter.pid),
             "post_worker_init": _begin_reading,
             "control_socket_disable": True,
         }

@@ -57,6 +57,17 @@ def test_a_stopped_process_is_replaced_and_nobody_waits_for_it(served: Served, k
 
 
 @pytest.mark.promise("service-process-stopped")
+def test_a_stopped_web_process_whose_parent_is_killed_keeps_no_address(served: Served) -> None:
+    worker = served.web()
+    # pid (name) state parent …
+    parent = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1]
+    os.kill(worker, signal.SIGSTOP)
+    os.kill(int(parent), signal.SIGKILL)
+    assert_replaced(served, worker)
+    wait_for(lambda: served.ask("/healthz", timeout_s=2).status == 200, "answer")
+
+
+@pytest.mark.promise("service-process-stopped")
 def test_a_stopped_process_for_decisions_is_replaced(served: Served) -> None:
     victim = served.all_deciders()[0]
     with Asking(served.decide, HACC, threads=2) as asked:
