@@ -48,7 +48,7 @@ class RunOfJob(BaseModel):
     """A run that has a log, but no outcome."""
 
     id: int
-    time: str = Field(description="When the run started, or was stored.")
+    time: str = Field(validation_alias="ran_at", description="When the run started, or was stored.")
     tasks: int = Field(description="Processes.")
     io_nodes: int | None
     bandwidth_mib_s: float | None

@@ -315,7 +315,8 @@ def test_the_interface_and_the_page_count_the_same_last_outcomes(
     counted: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ioncast.service.monitoring.decision_errors.COUNTED", 10)
+    for module in ("background.summary_step", "web.pages.views"):
+        monkeypatch.setattr(f"ioncast.service.{module}.COUNTED", 10)
     jobs = [str(number) for number in range(15)]
     with transaction(service.database, write=True) as connection:
         store_decisions(connection, [replace(DECISION, id=f"d{job}", job_id=job) for job in jobs])
@@ -330,7 +331,7 @@ def test_the_interface_and_the_page_count_the_same_last_outcomes(
     assert (system["decisions"], system["errors"]["maximum"]) == (10, 0.0)
     assert {each["count"] for each in found["drift"]} == {10}
     shown = client.get("/validation", headers={"Accept": "text/html"}).text
-    assert "the last 1,000 outcomes of a system" in shown
+    assert "the last 10 outcomes of a system" in shown
     assert '<dd class="value">10</dd><dd class="note">10 with an expected bandwidth</dd>' in shown
 
 
