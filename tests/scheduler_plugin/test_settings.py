@@ -72,7 +72,7 @@ def test_the_samples_name_every_setting() -> None:
 
 
 def test_service_watch_and_arbiter_are_three_users_with_tokens_of_their_own() -> None:
-    service = _DEPLOY.parents[1] / "ioncast" / "service" / "running" / "deploy" / "ioncast.service"
+    service = _DEPLOY.parents[1] / "ioncast" / "service" / "running" / "deploy" / "ioncast@.service"
     units = [service, _DEPLOY / "ioncast-watch.service", _DEPLOY / "ioncast-arbiter.service"]
     users = [re.findall(r"^User=(.+)$", unit.read_text(), re.MULTILINE) for unit in units]
     assert users == [["ioncast"], ["ioncast-watch"], ["ioncast-arbiter"]]
