@@ -48,17 +48,15 @@ def usable_state(state: str, shared: Path | None = None) -> Iterator[str]:
     else:
         yield state
         return
-    if shared is not None:
-        with suppress(FileExistsError):
-            shared.mkdir(mode=0o700)
-            _fill(shared, folder)
-        yield str(shared)
-        return
     in_memory = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
-    made = Path(tempfile.mkdtemp(prefix=prefix, dir=in_memory))
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir=in_memory if shared is None else shared.parent))
     try:
         _fill(made, folder)
-        yield str(made)
+        if shared is not None:
+            # Another part, which starts at the same time, must find a whole folder or make one.
+            with suppress(OSError):
+                made.rename(shared)
+        yield str(shared or made)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
