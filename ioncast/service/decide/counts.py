@@ -26,6 +26,7 @@ ASK, ASK_WITH_SCRIPT = "decisions.ask", "decisions.ask_with_script"
 _LOG = logging.getLogger("ioncast.service")
 # Upper limits of a histogram's buckets, in seconds; the last bucket has no limit.
 BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60)
+_FILES = "decisions-*.counts"
 # The endpoint of requests at another address or with another method.
 NO_ENDPOINT = "decisions.none"
 
@@ -58,16 +59,22 @@ class RequestCount(NamedTuple):
     seconds: float
 
 
-def new_file(folder: Path, place: int) -> int:
-    """Make the file of the process at a place, all zeros; return its descriptor.
+def new_files(folder: Path, number: int) -> list[int]:
+    """Make the files of so many processes, all zeros; return their descriptors.
 
-    Without room in the folder the counts are in memory, where only their process can read them.
+    Without room in the folder counts are in memory, where only their process can read them.
     """
+    # An earlier service may have had more processes.
+    for path in folder.glob(_FILES):
+        with suppress(OSError):
+            path.unlink()
+    return [_new_file(folder, place) for place in range(number)]
+
+
+def _new_file(folder: Path, place: int) -> int:
     path, descriptor = folder / f"decisions-{place}.counts", -1
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Another process may have mapped the old file.
-        path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.posix_fallocate(descriptor, 0, _BYTES)
     except OSError as error:
@@ -89,7 +96,7 @@ def new_memory() -> int:
 def counts_in(folder: Path) -> list[DecisionCounts]:
     """Open the files of all processes; one of another version is left out."""
     found = []
-    for path in sorted(folder.glob("decisions-*.counts")):
+    for path in sorted(folder.glob(_FILES)):
         with suppress(OSError), path.open("r+b") as file:
             if os.fstat(file.fileno()).st_size == _BYTES:
                 found.append(DecisionCounts(file.fileno()))

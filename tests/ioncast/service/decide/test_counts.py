@@ -13,7 +13,7 @@ from ioncast.service.decide.counts import (
     BUCKETS_S,
     DecisionCounts,
     counts_in,
-    new_file,
+    new_files,
     new_memory,
 )
 
@@ -46,8 +46,8 @@ def test_requests_are_counted_as_prometheus_counts_them() -> None:
 
 
 def test_counts_of_several_processes_are_added_up(tmp_path: Path) -> None:
-    for place, sources in enumerate((("history", "history", "model"), ("history", "default"))):
-        descriptor = new_file(tmp_path, place)
+    told = ("history", "history", "model"), ("history", "default")
+    for descriptor, sources in zip(new_files(tmp_path, 2), told, strict=True):
         counts = DecisionCounts(descriptor)
         for source in sources:
             counts.decided(source)
@@ -57,15 +57,20 @@ def test_counts_of_several_processes_are_added_up(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_version_or_by_somebody_else_is_left_out(tmp_path: Path) -> None:
-    os.close(new_file(tmp_path, 0))
+    [descriptor] = new_files(tmp_path, 1)
+    os.close(descriptor)
     (tmp_path / "decisions-1.counts").write_bytes(b"x" * 100)
     (tmp_path / "decisions-2.counts").mkdir()
     assert len(counts_in(tmp_path)) == 1
 
 
 def test_the_next_service_begins_at_zero(tmp_path: Path) -> None:
-    for _ in range(2):
-        descriptor = new_file(tmp_path, 0)
+    # It may have fewer processes.
+    for number in (2, 1):
+        descriptor, *others = new_files(tmp_path, number)
+        for other in others:
+            os.close(other)
+        assert len(counts_in(tmp_path)) == number
         counts = DecisionCounts(descriptor)
         os.close(descriptor)
         counts.decided("model")
