@@ -10,13 +10,14 @@ import signal
 import tempfile
 import time
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from benchdb.store.database import existing_database, opened_database, transaction
+from ioncast.service.decide.spool import spool_folder
 from ioncast.service.folders.known_database import is_known
 from ioncast.service.folders.usable_state import usable_state
 from ioncast.service.running.binding import (
@@ -183,24 +184,35 @@ def _only_one(state: str, part: str | None) -> Iterator[None]:
             where=state,
             remedy="choose another folder with --state",
         ) from error
+    with ExitStack() as stack:
+        stack.callback(os.close, descriptor)
+        _lock(descriptor, fcntl.LOCK_SH if part else fcntl.LOCK_EX, state)
+        if part == _BACKGROUND:
+            # Two keepers would do all work twice. Other parts would miss their addresses.
+            with suppress(OSError):
+                spool = spool_folder(state)
+                spool.mkdir(exist_ok=True, mode=0o700)
+                own = os.open(spool, os.O_RDONLY | os.O_DIRECTORY)
+                stack.callback(os.close, own)
+                _lock(own, fcntl.LOCK_EX, state)
+        yield
+
+
+def _lock(descriptor: int, how: int, state: str) -> None:
     give_up_at = time.monotonic() + _LONGEST_WAIT_FOR_LOCK_S
     while True:
         try:
-            fcntl.flock(descriptor, (fcntl.LOCK_SH if part else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-            break
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() > give_up_at:
-                os.close(descriptor)
                 raise InputError(
                     "another service uses this state folder",
                     where=state,
                     remedy="stop it, or choose another folder with --state",
                 ) from error
             time.sleep(0.1)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+        else:
+            return
 
 
 def _prepare_database(settings: Settings) -> None:

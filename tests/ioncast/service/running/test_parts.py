@@ -108,9 +108,13 @@ def test_pages_continue_while_decisions_are_killed_and_start_again(
 def test_a_whole_service_does_not_start_beside_its_parts(
     parts: dict[str, Served], folder: Path
 ) -> None:
-    other = start(folder, "--db", str(folder / "bench.sqlite"))
-    assert other.process.wait(PATIENCE_S) == 2
-    assert "another service uses this state folder" in other.log.read_text()
+    # Nor a second keeper, which would do all work twice.
+    for told in ((), ("--part", "background")):
+        other = start(folder, "--db", str(folder / "bench.sqlite"), *told)
+        before = other.log.read_text()
+        assert other.process.wait(PATIENCE_S) == 2
+        said = other.log.read_text().removeprefix(before)
+        assert "another service uses this state folder" in said
     assert parts["decisions"].decide(HACC).status == 200
 
 
