@@ -98,6 +98,7 @@ def decide(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from predictor.curve.composing import Bandwidth, Point
     >>> curve = [Point(n, Bandwidth(b, b, b, b), 1.0) for n, b in ((0, 50), (4, 97), (8, 100))]
     >>> decision = decide(curve, np.array([[50, 97, 100], [50, 88, 100]]))
