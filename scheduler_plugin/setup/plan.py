@@ -236,9 +236,9 @@ def _by_hand(answers: Answers, slurm: Controller, slurm_group: str) -> Iterator[
         else:
             missing.append(line)
     if missing:
-        yield f"printf '%s\\n' {' '.join(missing)} >> {file}"
+        yield from _appended(missing, file)
     if keys and slurm.has_slurmdbd:
-        yield f"printf '%s\\n' {' '.join(keys)} >> {slurm.folder}/slurmdbd.conf"
+        yield from _appended(keys, slurm.folder / "slurmdbd.conf")
     if slurm_group not in {"slurm", "root"}:
         line = f'decisions_group = "{slurm_group}"'
         yield f"sed -i 's/^decisions_group = .*/{line}/' {_SETTINGS}/service.toml"
@@ -248,6 +248,17 @@ def _by_hand(answers: Answers, slurm: Controller, slurm_group: str) -> Iterator[
     yield f"{_RENEW} {_WATCH} {_JWT}"
     yield f"systemctl enable --now {' '.join([*own, _WATCH])}"
     yield "ioncast slurm check"
+
+
+def _appended(lines: list[str], file: Path) -> Iterator[str]:
+    """The commands that append lines; a last line without its end gets it first."""
+    try:
+        lacks_newline = not file.read_bytes().endswith(b"\n")
+    except OSError:
+        lacks_newline = False
+    if lacks_newline:
+        yield f"echo >> {file}"
+    yield f"printf '%s\\n' {' '.join(lines)} >> {file}"
 
 
 def _has_no_key(slurm: Controller) -> bool:

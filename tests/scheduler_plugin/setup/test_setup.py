@@ -8,6 +8,7 @@ import pwd
 import re
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,18 @@ def test_few_commands_remain() -> None:
     [lines, *_] = planned().by_hand
     assert lines.startswith("printf '%s\\n' AuthAltTypes=auth/jwt AuthAlt")
     assert lines.endswith(" JobSubmitPlugins=lua Licenses=ionode:12 >> /etc/slurm/slurm.conf")
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_new_lines_join_no_line_that_the_files_of_slurm_have(tmp_path: Path, end: str) -> None:
+    files = [tmp_path / "slurm.conf", tmp_path / "slurmdbd.conf"]
+    for file in files:
+        file.write_text(f"# first\nLastLine=1{end}")
+    plan = planned(slurm_conf=str(files[0]), **WITH_SLURMDBD)
+    commands = [line for line in plan.by_hand if ">>" in line]
+    subprocess.run(["sh", "-c", "\n".join(commands)], check=True)
+    for file in files:
+        assert file.read_text().startswith("# first\nLastLine=1\nAuthAltTypes=auth/jwt\n")
 
 
 def test_another_group_of_slurmuser_reaches_the_settings_of_the_service() -> None:
