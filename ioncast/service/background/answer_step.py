@@ -153,10 +153,11 @@ class AnswerStep:
             basis = self._basis(connection, system)
             is_due = boot_s >= self._changed_at_s.get(system, -inf) + _BETWEEN_MODELS_S
             if self._progress.bases.get(system) != basis and is_due:
+                # First what reads the database: after a failure all of it is done again.
+                self.pend(_applications_of(connection, system))
                 self._changed_at_s[system] = boot_s
                 self._learning.add(system)
                 self._progress.bases[system] = basis
-                self.pend(_applications_of(connection, system))
 
     def _note_deleted(self, connection: Connection) -> None:
         """Note the runs that were deleted since the last time."""

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from flask.testing import FlaskClient
+from sqlalchemy.exc import OperationalError
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.system_changes import note_change, undo_change
 from ioncast.cli import cli
+from ioncast.service.background import answer_step
 from ioncast.service.running.demo_data import NODES, SYSTEM, TASKS, TESTBED, USER
 from ioncast.service.settings import Settings
 from ioncast_base.times import now
@@ -80,3 +82,27 @@ def test_after_a_change_nothing_older_decides_and_an_undo_gives_the_same_answers
     assert decision(client) == decided
     assert prediction(settings) == predicted
     assert client.get("/v1/validation").get_json()["systems"][0]["decisions"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("filled")
+def test_a_failure_of_the_database_meanwhile_only_delays_the_new_answers(
+    client: FlaskClient,
+    settings: Settings,
+    later: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert decision(client)["source"] == "history"
+    with opened_database(settings.database) as database, transaction(database, write=True) as c:
+        note_change(c, SYSTEM, since=now(), why="new disks")
+    with monkeypatch.context() as failing:
+        failing.setattr(answer_step, "ids_of_applications", failed)
+        later()
+    assert "disk I/O error" in caplog.text
+    later()
+    assert decision(client)["source"] == "default"
+
+
+def failed(*_arguments: object, **_named: object) -> list[int]:
+    raise OperationalError("SELECT", {}, OSError("disk I/O error"))
