@@ -16,7 +16,7 @@ from typing import Any
 from benchdb.campaigns.folder import CampaignCell, CampaignFolder
 from benchdb.campaigns.platform_file import KNOWN, PLACEHOLDERS
 from benchdb.campaigns.script import cell_script, slot_s
-from ioncast_base.errors import InputError, require_package
+from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
 
 CACHE = "iops-cache.sqlite"
@@ -28,7 +28,6 @@ _PARSER = """def parse(file_path):
 
 def write_inputs(folder: CampaignFolder, cells: Sequence[CampaignCell]) -> None:
     """Write the configuration of IOPS and the scripts of some cells."""
-    require_package("iops", "ioncast campaign")
     scripts = folder.path / "cells"
     scripts.mkdir(exist_ok=True)
     for cell in cells:

@@ -16,7 +16,7 @@ from benchdb.campaigns.launcher_starts import (
 )
 from benchdb.campaigns.mdtest_engine import MDTEST, is_launched
 from benchdb.campaigns.platform_file import Platform
-from ioncast_base.errors import InputError
+from ioncast_base.errors import InputError, require_package
 from ior_configs import MdtestConfig
 from ior_configs.campaign_files import Campaign
 
@@ -70,7 +70,13 @@ def problems_before(
     run may create the directories and start what the launcher needs. With such a command, neither
     the directories nor a launcher that fails are a problem. `warn` gets a sentence for each check
     that was not possible.
+
+    Raises
+    ------
+    MissingPackageError
+        If IOPS, which runs campaigns, is not installed.
     """
+    require_package("iops", "ioncast campaign")
     if platform.slurm is not None:
         return list(_missing_slurm_commands())
     room = [] if platform.io_nodes_switch.before else room_problems(platform, cells)

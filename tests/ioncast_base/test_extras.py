@@ -110,6 +110,25 @@ def test_a_command_names_the_extra_that_it_needs(
     )
 
 
+@pytest.mark.slow
+def test_a_campaign_without_its_extra_leaves_no_folder(absent: str, tmp_path: Path) -> None:
+    platform, folder = tmp_path / "here.toml", tmp_path / "campaign"
+    platform.write_text(f"""
+system = "here"
+io_nodes = [0]
+nodes = 1
+processes_per_node = 2
+test_directory = "{tmp_path}"
+launch = "env"
+programs.fio = "true"
+""")
+    asked = ("campaign", "run", "laptop", "--platform", platform, "--dir", folder)
+    result = without(absent, *asked, "--engine", "fio", "--db", tmp_path / "bench.sqlite")
+    assert result.returncode == 2
+    assert "this needs iops, which is not installed" in result.stderr
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("command", ["platform", "experiment"])
 def test_experiments_are_commands_of_the_source_folder(absent: str, command: str) -> None:
     result = without(absent, command, "--help")
