@@ -7,8 +7,8 @@ import grp
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,27 +100,36 @@ def opened(bind: str, group: str) -> str:
 
 
 def check_binds(binds: Iterable[str]) -> None:
-    """Listen at each address for a moment."""
+    """Listen at all addresses for a moment."""
     known: set[str] = set()
-    for bind in binds:
-        if bind in known:
-            remedy = "name it for decisions only, or for everything"
-            raise InputError("the service cannot listen there twice", where=bind, remedy=remedy)
-        known.add(bind)
-        check: Callable[[str], None] = _check_path if bind.startswith(_UNIX) else _check_address
-        try:
-            check(bind.removeprefix(_UNIX))
-        except OSError as error:
-            # The error of a path that is too long has neither errno nor strerror.
-            reason = error.strerror or str(error)
-            raise InputError(
-                f"the service cannot listen there: {reason}",
-                where=bind,
-                remedy=_REMEDIES.get(error.errno or 0, _ELSEWHERE),
-            ) from error
+    with ExitStack() as listening_there:
+        for bind in binds:
+            if bind in known:
+                remedy = "name it for decisions only, or for everything"
+                raise InputError("the service cannot listen there twice", where=bind, remedy=remedy)
+            known.add(bind)
+            _check(bind, listening_there)
 
 
-def _check_address(bind: str) -> None:
+def _check(bind: str, until_end: ExitStack) -> None:
+    """Listen at an address until the others are checked too: 0.0.0.0 contains all of IPv4."""
+    try:
+        if bind.startswith(_UNIX):
+            _check_path(bind.removeprefix(_UNIX))
+        else:
+            until_end.enter_context(_listening_at(bind))
+    except OSError as error:
+        # The error of a path that is too long has neither errno nor strerror.
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"the service cannot listen there: {reason}",
+            where=bind,
+            remedy=_REMEDIES.get(error.errno or 0, _ELSEWHERE),
+        ) from error
+
+
+@contextmanager
+def _listening_at(bind: str) -> Iterator[None]:
     name, _, port = bind.rpartition(":")
     host = name.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -129,6 +138,7 @@ def _check_address(bind: str) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, int(port)))
         probe.listen(1)
+        yield
 
 
 def _check_path(bind: str) -> None:

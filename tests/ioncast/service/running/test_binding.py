@@ -46,6 +46,15 @@ def test_an_address_is_for_decisions_or_for_everything(tmp_path: Path) -> None:
         check_binds([f"unix:{tmp_path}/s", "127.0.0.1:0", f"unix:{tmp_path}/s"])
 
 
+def test_an_address_that_contains_another_one_is_named() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+    everywhere = "0.0.0.0"  # noqa: S104 - nothing listens there
+    for binds in (["127.0.0.1", everywhere], [everywhere, "127.0.0.1"]):
+        with pytest.raises(InputError, match="Address already in use"):
+            check_binds([f"{host}:{port}" for host in binds])
+
+
 def test_an_address_of_another_machine_is_refused() -> None:
     # RFC 5737: no machine has this address.
     assert "Cannot assign requested address; give an address of this" in refusal("192.0.2.1:8420")
