@@ -51,7 +51,7 @@ def test_the_shell_can_read_all_blocks(manual: Path) -> None:
 @pytest.mark.parametrize("manual", [SLURM, SERVICE], ids=lambda path: path.name)
 def test_all_files_that_the_steps_install_exist(manual: Path) -> None:
     named = re.findall(
-        r"(?<![\w/.])(?:scheduler_plugin|ioncast)/[\w./*-]+", "\n".join(blocks(manual))
+        r"(?<![\w/.])(?:scheduler_plugin|ioncast)/[\w./*@-]+", "\n".join(blocks(manual))
     )
     assert named
     for pattern in named:
