@@ -1,9 +1,10 @@
-"""Files that are replaced as a whole or not at all, ends of long files, names of programs."""
+"""Files that are replaced as a whole or not at all, ends of long files, programs."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,16 @@ from pathlib import Path
 from ioncast_base.errors import InputError
 
 _LOG_BYTES = 1 << 20
+_IN_MEMORY = "/dev/shm"  # noqa: S108 - each use makes a file or folder with a name of its own
+# `python -m` would import modules from the current folder, which may belong to another user;
+# `python -P` does not, from Python 3.11 on.
+_RUN_MODULE = """
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+import runpy
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
 
 
 @contextmanager
@@ -44,6 +55,19 @@ def write_file(path: str | Path, text: str) -> None:
     """Write a text file as a whole or not at all (see `whole_file`)."""
     with whole_file(path) as place:
         place.write_text(text, encoding="utf-8")
+
+
+def memory_folder() -> str | None:
+    """The folder in memory for small files of programs that must not need a disk.
+
+    None where this process cannot write to it.
+    """
+    return _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
+
+
+def running_module(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module as `python -m` does, but imports none from this folder."""
+    return [sys.executable, "-c", _RUN_MODULE, module, *arguments]
 
 
 def end_of_log(log: Path) -> str:

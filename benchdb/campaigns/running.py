@@ -7,7 +7,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +32,7 @@ from benchdb.campaigns.slurm_jobs import cancel_jobs, job_script, sbatch_command
 from benchdb.campaigns.standing import CampaignProgress, progress_of
 from ioncast_base import signals
 from ioncast_base.errors import IoncastError
-from ioncast_base.files import end_of_log
+from ioncast_base.files import end_of_log, running_module
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 30.0
@@ -285,7 +284,7 @@ def _start(folder: CampaignFolder, lock: int) -> subprocess.Popen[bytes]:
     arguments = ["run", "iops.yaml", "--use-cache", "--no-log-terminal", "--log-file", "iops.log"]
     with (folder.path / "iops.stderr").open("wb") as errors:
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-m", "benchdb.campaigns._iops", str(os.getpid()), *arguments],
+            running_module("benchdb.campaigns._iops", str(os.getpid()), *arguments),
             cwd=folder.path,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -178,7 +178,7 @@ class Served:
 
     def _kept(self, module: str) -> list[int]:
         below = children_of(self.process.pid)
-        return [pid for pid in below if f"-m {module} " in command_of(pid)]
+        return [pid for pid in below if f" {module} " in command_of(pid)]
 
     def wait_until_ready(self) -> None:
         """Wait until the service has prepared answers and a keeper."""

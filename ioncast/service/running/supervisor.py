@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from ioncast.service.running.service_log import begin_log
 from ioncast.service.running.stopped_processes import StoppedProcesses, below
+from ioncast_base.files import running_module
 
 _LOG = logging.getLogger("ioncast.service")
 # A process that ends at once must not be started all the time.
@@ -69,7 +70,7 @@ class Process:
         self._started_s = now_s
         try:
             self.running = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", self.module, str(os.getpid())],
+                running_module(self.module, str(os.getpid())),
                 stdin=subprocess.PIPE,
                 pass_fds=self.files,
                 # Ctrl-C must reach only this process, which then ends all others.
