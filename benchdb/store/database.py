@@ -21,10 +21,13 @@ from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError, m
 
 ANOTHER = "name another database with --db or IONCAST_DB"
 NEWEST = "initial"
+# The versions of `migrations`, of which each one but the newest is upgraded.
+KNOWN = frozenset({NEWEST})
 # The key of PostgreSQL's advisory lock; every ioncast must use the same number.
 _WRITERS_LOCK = 0x10CA57
 # SQLSTATE codes for writing in a read-only transaction, and for missing privileges.
 _READ_ONLY_TRANSACTION, _NO_PRIVILEGE = "25006", "42501"
+_UNDEFINED_TABLE = "42P01"
 _SQLITE_READONLY = 8
 _PSYCOPG = "psycopg"
 _OPTION = "--db or IONCAST_DB"
@@ -101,9 +104,10 @@ def existing_database(
 ) -> Engine:
     """Make an engine for a program that runs for months and uses an existing database.
 
-    The engine neither creates nor upgrades the database. If the database is missing or its version
-    is old, each `transaction` raises a DatabaseError until that changes. Each transaction opens an
-    SQLite file by its name, so a file that was moved away is never written to.
+    The engine neither creates nor upgrades the database. If the database is missing, each
+    `transaction` raises a DatabaseError until that changes; if a newer ioncast upgraded it, a new
+    connection raises a NewerDatabaseError. Each transaction opens an SQLite file by its name, so a
+    file that was moved away is never written to.
 
     Parameters
     ----------
@@ -124,8 +128,19 @@ def existing_database(
     place = str(location or default_location())
     url = _parse(place) if "://" in place else URL.create("sqlite", database=place)
     if url.get_backend_name() == "sqlite":
-        return _existing_sqlite(url, patience_s)
-    return _existing_postgresql(url, patience_s, patience_s if silence_s is None else silence_s)
+        engine = _existing_sqlite(url, patience_s)
+    else:
+        silence_s = patience_s if silence_s is None else silence_s
+        engine = _existing_postgresql(url, patience_s, silence_s)
+
+    def check_version(connection: Any, _record: object) -> None:
+        version = _version_of(connection)
+        if version is not None:
+            _check_known(version, shown(engine.url))
+
+    # After the limits of time, which it needs itself.
+    event.listen(engine, "connect", check_version)
+    return engine
 
 
 def _existing_postgresql(url: URL, patience_s: float, silence_s: float) -> Engine:
@@ -409,21 +424,40 @@ def _version(connection: Connection, where: str) -> str | None:
     return None
 
 
-def _upgrade(engine: Engine, version: str | None, where: str) -> None:
-    # Only a new or old database needs Alembic, whose import takes longer than a query.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
+def _version_of(connection: Any) -> str | None:
+    """The version of the database of a driver's connection; None if it has none yet."""
+    cursor = connection.cursor()
+    try:
+        cursor.execute("SELECT version_num FROM alembic_version")
+        row: tuple[str] | None = cursor.fetchone()
+    except Exception as error:
+        if "no such table" in str(error) or getattr(error, "sqlstate", "") == _UNDEFINED_TABLE:
+            return None
+        raise
+    finally:
+        cursor.close()
+        connection.rollback()
+    return row[0] if row else None
 
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if version is not None and version not in known:
+
+def _check_known(version: str, where: str) -> None:
+    if version not in KNOWN:
         raise NewerDatabaseError(
             f"the database has version {version}, newer than this ioncast",
             where=where,
             remedy="upgrade ioncast, or restore a backup from before the database's upgrade",
         )
+
+
+def _upgrade(engine: Engine, version: str | None, where: str) -> None:
+    # Only a new or old database needs Alembic, whose import takes longer than a query.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    if version is not None:
+        _check_known(version, where)
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     with engine.execution_options(write=True).begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

@@ -8,13 +8,16 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import Engine, QueuePool, create_engine, inspect
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, QueuePool, create_engine, inspect, text
 from sqlalchemy.exc import InterfaceError
 
+import benchdb.store
 import ioncast.service.store.tables  # noqa: F401 - the tables of the service
 from benchdb.measurements.exports import export_rows
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import (
+    KNOWN,
     NEWEST,
     default_location,
     existing_database,
@@ -25,7 +28,7 @@ from benchdb.store.database import (
 )
 from benchdb.store.schema import metadata, systems
 from benchdb.store.systems import system_names
-from ioncast_base.errors import DatabaseError, InputError
+from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
 from ior_configs import IorConfig
 from tests.support.command import run_together
 
@@ -143,6 +146,28 @@ def test_a_database_of_a_newer_ioncast_is_rejected_and_unchanged(tmp_path: Path)
         open_database(place)
     assert "\n" not in str(caught.value)
     assert place.read_bytes() == before
+
+
+@pytest.mark.promise("service-old-ioncast")
+def test_a_program_that_runs_stores_nothing_in_a_database_of_a_newer_ioncast(
+    location: str,
+) -> None:
+    with opened_database(location) as database:
+        store_one(database)
+        with transaction(database, write=True) as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        before = row_counts(database)
+        used = existing_database(location, patience_s=60)
+        with pytest.raises(NewerDatabaseError, match=r"9999.*newer.*upgrade ioncast"):
+            store_one(used)
+        used.dispose()
+        assert row_counts(database) == before
+
+
+def test_all_versions_that_can_be_upgraded_are_known() -> None:
+    migrations = Path(benchdb.store.__file__).with_name("migrations")
+    versions = ScriptDirectory(str(migrations)).walk_revisions()
+    assert {script.revision for script in versions} == KNOWN
 
 
 @pytest.mark.parametrize("content", [b"job,start\n1,2\n" * 100, b"\x00\xff" * 4096])
