@@ -1,8 +1,9 @@
 """Counts of a process that answers schedulers, in a file that the web process can read.
 
 The file has all its blocks before anybody counts, because the kernel ends a process that touches a
-mapped page for which the disk has no block (SIGBUS). The next process goes on counting where a
-killed one ended. `ioncast.service.web.metrics` adds the counts of all processes.
+mapped page for which the disk has no block (SIGBUS). The next process goes on counting where the
+last one ended, because Prometheus would take a smaller sum of all processes for a new beginning and
+add it once more. `ioncast.service.web.metrics` adds the counts of all processes.
 """
 
 from __future__ import annotations
@@ -59,23 +60,24 @@ class RequestCount(NamedTuple):
     seconds: float
 
 
-def new_files(folder: Path, number: int) -> list[int]:
-    """Make the files of so many processes, all zeros; return their descriptors.
+def counts_files(folder: Path, number: int) -> list[int]:
+    """Open the files of so many processes; return their descriptors."""
+    return [counts_file(folder / f"decisions-{place}.counts") for place in range(number)]
 
-    Without room in the folder counts are in memory, where only their process can read them.
+
+def counts_file(path: Path) -> int:
+    """Open a file of counts, a new one with zeros; return its descriptor.
+
+    Without room in its folder counts are in memory, where only their process can read them.
     """
-    # An earlier service may have had more processes.
-    for path in folder.glob(_FILES):
-        with suppress(OSError):
-            path.unlink()
-    return [_new_file(folder, place) for place in range(number)]
-
-
-def _new_file(folder: Path, place: int) -> int:
-    path, descriptor = folder / f"decisions-{place}.counts", -1
+    descriptor = -1
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileNotFoundError):
+            if path.stat().st_size != _BYTES:
+                # Another version made it, or a kill came before it had its blocks.
+                path.unlink()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.posix_fallocate(descriptor, 0, _BYTES)
     except OSError as error:
         _LOG.error("decisions are not counted in /metrics: %s: %s", path, error.strerror)

@@ -258,7 +258,7 @@ def _run(settings: Settings, begun: Collection[str]) -> None:
     from gunicorn.glogging import Logger  # noqa: PLC0415
     from gunicorn.systemd import sd_notify  # noqa: PLC0415
 
-    from ioncast.service.decide.counts import new_files  # noqa: PLC0415
+    from ioncast.service.decide.counts import counts_files  # noqa: PLC0415
     from ioncast.service.decide.server_config import ServerConfig  # noqa: PLC0415
     from ioncast.service.running.supervisor import Process, keep_running  # noqa: PLC0415
 
@@ -272,7 +272,7 @@ def _run(settings: Settings, begun: Collection[str]) -> None:
             sockets = stack.enter_context(listening(settings))
             # The processes need no database, and its address may contain a password.
             told = settings.model_copy(update={"database": None})
-            for counts in new_files(counts_folder(settings), settings.workers):
+            for counts in counts_files(counts_folder(settings), settings.workers):
                 orders = ServerConfig(sockets=sockets, counts=counts, settings=told)
                 name, module = "a process for decisions", "ioncast.service.decide.server"
                 processes.append(Process(name, module, orders, (*sockets, counts)))

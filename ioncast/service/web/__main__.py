@@ -1,7 +1,7 @@
 """The web process: gunicorn with one worker of several threads, for all but decisions.
 
 `ioncast serve` starts it and writes the settings to its standard input. One worker can count in its
-own memory; uploads and other long work have processes of their own.
+own memory, but for decisions; uploads and other long work have processes of their own.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Any
 import click
 from gunicorn.app.base import BaseApplication
 
+from ioncast.service.decide.counts import counts_file
 from ioncast.service.decide.prepared import keep_reading
 from ioncast.service.decide.worker import OPTIONS
+from ioncast.service.running.binding import counts_folder
 from ioncast.service.running.supervisor import NICENESS, begin, end_with
 from ioncast.service.settings import Settings
 from ioncast.service.web.app import create_app
@@ -51,7 +53,9 @@ class _Server(BaseApplication):
 
     def load(self) -> Any:
         """Return the application."""
-        return create_app(self._settings)
+        # Not one of the files of the processes for decisions, which are added to its own.
+        counts = counts_folder(self._settings) / "web-decisions"
+        return create_app(self._settings, counts_file(counts))
 
 
 def _begin_reading(worker: Any) -> None:

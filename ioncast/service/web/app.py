@@ -46,8 +46,14 @@ class _Application(Flask):
         return func
 
 
-def create_app(settings: Settings) -> Flask:
-    """Make the application, without opening or starting anything."""
+def create_app(settings: Settings, counts: int | None = None) -> Flask:
+    """Make the application, without opening or starting anything.
+
+    Parameters
+    ----------
+    counts : int, optional
+        The descriptor of a file for the counts of its decisions; by default they are in memory.
+    """
     app = _Application(__name__)
     app.config.update(
         MAX_CONTENT_LENGTH=settings.max_upload_mib << 20,
@@ -61,7 +67,7 @@ def create_app(settings: Settings) -> Flask:
             database=existing_database(settings.database, patience_s=settings.patience_s),
             prepared=Reader(prepared_file(settings.state)),
             spool=SpoolWriter(spool_folder(settings.state)),
-            counts=DecisionCounts(new_memory()),
+            counts=DecisionCounts(new_memory() if counts is None else counts),
             children=Children(
                 settings.uploads_at_once,
                 ChildLimits(settings.upload_memory_mib << 20, settings.upload_s),

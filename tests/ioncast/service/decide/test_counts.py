@@ -12,8 +12,8 @@ from ioncast.service.decide.counts import (
     ASK,
     BUCKETS_S,
     DecisionCounts,
+    counts_files,
     counts_in,
-    new_files,
     new_memory,
 )
 
@@ -47,7 +47,7 @@ def test_requests_are_counted_as_prometheus_counts_them() -> None:
 
 def test_counts_of_several_processes_are_added_up(tmp_path: Path) -> None:
     told = ("history", "history", "model"), ("history", "default")
-    for descriptor, sources in zip(new_files(tmp_path, 2), told, strict=True):
+    for descriptor, sources in zip(counts_files(tmp_path, 2), told, strict=True):
         counts = DecisionCounts(descriptor)
         for source in sources:
             counts.decided(source)
@@ -57,21 +57,25 @@ def test_counts_of_several_processes_are_added_up(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_version_or_by_somebody_else_is_left_out(tmp_path: Path) -> None:
-    [descriptor] = new_files(tmp_path, 1)
+    [descriptor] = counts_files(tmp_path, 1)
     os.close(descriptor)
     (tmp_path / "decisions-1.counts").write_bytes(b"x" * 100)
     (tmp_path / "decisions-2.counts").mkdir()
     assert len(counts_in(tmp_path)) == 1
 
 
-def test_the_next_service_begins_at_zero(tmp_path: Path) -> None:
-    # It may have fewer processes.
-    for number in (2, 1):
-        descriptor, *others = new_files(tmp_path, number)
-        for other in others:
-            os.close(other)
-        assert len(counts_in(tmp_path)) == number
-        counts = DecisionCounts(descriptor)
-        os.close(descriptor)
-        counts.decided("model")
-        assert counts.decisions() == {"model": 1}
+def test_no_sum_becomes_smaller_when_processes_start_again(tmp_path: Path) -> None:
+    # The next service may have fewer processes.
+    for number, sum_of_all in ((2, 2), (1, 3)):
+        for descriptor in counts_files(tmp_path, number):
+            DecisionCounts(descriptor).decided("model")
+            os.close(descriptor)
+        total = DecisionCounts.sum_of(counts_in(tmp_path))
+        assert total.decisions() == {"model": sum_of_all}
+
+
+def test_a_file_of_another_version_begins_at_zero(tmp_path: Path) -> None:
+    (tmp_path / "decisions-0.counts").write_bytes(b"x" * 100)
+    [descriptor] = counts_files(tmp_path, 1)
+    assert DecisionCounts(descriptor).decisions() == {}
+    os.close(descriptor)

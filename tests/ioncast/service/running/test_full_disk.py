@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioncast.service.decide.counts import counts_in, new_files
+from ioncast.service.decide.counts import counts_files, counts_in
 from tests.support.disks import fill, small_disk
 from tests.support.serving import Served, asked_meanwhile, running, wait_for
 
@@ -83,7 +83,7 @@ def test_a_service_without_space_for_metrics_answers_without_counting(
 @pytest.mark.promise("service-no-space-for-metrics")
 def test_files_have_their_blocks_before_anybody_counts(tmp_path: Path) -> None:
     folder = tmp_path / "counts"
-    descriptors = new_files(folder, 2)
+    descriptors = counts_files(folder, 2)
     assert len(counts_in(folder)) == 2
     for file in folder.iterdir():
         assert file.stat().st_blocks * 512 >= file.stat().st_size > 1 << 10
