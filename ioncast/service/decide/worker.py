@@ -28,6 +28,7 @@ from werkzeug.wrappers import Response
 
 from ioncast.service.web.http.problems import of_defect, of_exception
 from ioncast.service.web.security_headers import FOR_PROGRAMS
+from ioncast_base.files import memory_folder
 
 _END_OF_HEAD = b"\r\n\r\n"
 _MOST_HEAD_BYTES = 64 << 10
@@ -48,6 +49,8 @@ OPTIONS: dict[str, Any] = {
     "forwarder_headers": "",
     "secure_scheme_headers": {},
     "loglevel": "warning",
+    # A full disk must not keep a process from starting: by default its file is in TMPDIR.
+    "worker_tmp_dir": memory_folder(),
 }
 
 
