@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -63,6 +63,14 @@ def memory_folder() -> str | None:
     None where this process cannot write to it.
     """
     return _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
+
+
+def runtime_folder(environment: Mapping[str, str]) -> str:
+    """The folder in memory that systemd made for a service, such as /run/ioncast.
+
+    The text is empty without systemd.
+    """
+    return environment.get("RUNTIME_DIRECTORY", "").partition(":")[0]
 
 
 def running_module(module: str, *arguments: str) -> list[str]:

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from types import FrameType
 from typing import Protocol
 
@@ -28,6 +29,7 @@ from ioncast.service.background.summary_step import SummaryStep
 from ioncast.service.background.wanted_sizes import WantedSizes
 from ioncast.service.decide.spool import spool_folder
 from ioncast.service.folders.folder_steps import StateFolderStep
+from ioncast.service.folders.usable_state import state_of_keeper
 from ioncast.service.running.supervisor import NICENESS, begin
 from ioncast.service.settings import Settings
 from ioncast_base.clock import ClockCheck
@@ -37,6 +39,8 @@ _PERIOD_S = 1.0
 # A keeper that prepares without a pause would keep others from writing to SQLite.
 _PAUSE_S = 0.2
 _PATIENCE_S = 2.0
+# A disk on which there is hardly any room must not let one keeper follow another all the time.
+_BEFORE_RETURN_S = 10.0
 # PostgreSQL may work so long on a statement of the keeper before it sends the first row.
 _SILENCE_S = 8.0
 
@@ -86,6 +90,11 @@ class Keeper:
         """Whether applications wait to be prepared."""
         return self._answers.is_behind
 
+    @property
+    def can_write(self) -> bool:
+        """Whether the state folder could be written in the last round."""
+        return self._state_folder.is_writable
+
     def round(self, wall_s: float, boot_s: float) -> None:
         """Attempt each step once, then write the heartbeat; no failure ends the keeper."""
         begun = self._clock or ClockCheck.begin(wall_s, boot_s)
@@ -133,10 +142,15 @@ class Keeper:
 
 
 def keep(settings: Settings) -> None:
-    """Work until a signal asks to end."""
-    keeper = Keeper(settings)
+    """Work until a signal asks to end, or the given state folder can be written again."""
+    state = state_of_keeper(settings.state)
+    keeper = Keeper(settings.model_copy(update={"state": state}))
     _end_on_signals(keeper)
+    returns_s = inf if state == settings.state else time.monotonic() + _BEFORE_RETURN_S
     while not keeper.is_stopping:
+        if time.monotonic() > returns_s and keeper.can_write:
+            _LOG.info("the state folder can be written again: the next keeper uses it")
+            break
         next_s = time.monotonic() + _PERIOD_S
         keeper.round(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME))
         time.sleep(_PAUSE_S)

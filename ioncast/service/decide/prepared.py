@@ -12,7 +12,9 @@ import json
 import logging
 import marshal
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ioncast.service.decide.answers import Entry, Pause, PreparedGroup
+from ioncast_base.files import memory_folder, runtime_folder
 
 _LOG = logging.getLogger("ioncast.service")
 _BETWEEN_READINGS_S = 0.5
@@ -119,6 +122,26 @@ def prepared_file(state: str | Path) -> Path:
     return Path(state) / "prepared.sqlite"
 
 
+def shared_state() -> Path | None:
+    """Return the state folder in memory that the keeper uses while it cannot write to its own.
+
+    None without systemd, which makes the folder that contains it.
+    """
+    runtime = runtime_folder(os.environ)
+    return Path(runtime) / "state" if runtime else None
+
+
+def prepared_files(state: str) -> list[Path]:
+    """Return the places of the file; the first one that exists counts."""
+    return [prepared_file(folder) for folder in (shared_state(), state) if folder]
+
+
+def remove_prepared(path: Path) -> None:
+    """Delete a file of prepared answers, which may be missing, and those that SQLite adds."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 class Entries:
     """Prepared entries by system and key (see `predictor.matching.same_application.Identity`).
 
@@ -155,18 +178,18 @@ class Entries:
 class Reader:
     """A process's copy of the file in memory; any thread may read it, one may refresh it.
 
-    The file may be missing. Tokens are by hash. The keeper's sign of life is None until the file
-    was read once.
+    The first of the files that exists is read; all may be missing. Tokens are by hash. The keeper's
+    sign of life is None until a file was read once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, *paths: Path) -> None:
         self.entries = Entries()
         self.tokens: dict[str, KnownToken] = {}
         self.pauses: dict[str, Pause] = {}
         self.summaries: dict[str, StoredSummary] = {}
         self.heartbeat: KeeperHeartbeat | None = None
         self._has_all = False
-        self._path = path
+        self._paths = paths
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._change = -1
@@ -204,12 +227,13 @@ class Reader:
     def refresh(self) -> bool:
         """Read the changes; True if anything changed. If reading fails, the old copy stays."""
         try:
-            file = _file_of(self._path)
-            if file is None:
-                return False
-            if self._connection is None or self._file != file:
-                return self._reopen(file)
-            return self._read(self.entries)
+            for path in self._paths:
+                file = _file_of(path)
+                if file is not None:
+                    if self._connection is None or self._file != file:
+                        return self._reopen(path, file)
+                    return self._read(self.entries)
+            return False
         except (OSError, sqlite3.Error, ValueError, TypeError):
             self.close()
             return False
@@ -220,10 +244,22 @@ class Reader:
             self._connection.close()
         self._connection = None
 
-    def _reopen(self, file: tuple[int, int]) -> bool:
+    def _reopen(self, path: Path, file: tuple[int, int]) -> bool:
+        try:
+            return self._load(path, file)
+        except sqlite3.OperationalError:
+            # Without a keeper on a full or read-only disk, SQLite cannot create its files there.
+            if self._file is not None:
+                raise
+            with _copied(path) as copy:
+                is_loaded = self._load(copy, file)
+                self.close()
+            return is_loaded
+
+    def _load(self, path: Path, file: tuple[int, int]) -> bool:
         self.close()
         # In WAL mode even a reader must be able to create the -wal and -shm files.
-        place = f"{self._path.absolute().as_uri()}?mode=rw"
+        place = f"{path.absolute().as_uri()}?mode=rw"
         self._connection = sqlite3.connect(
             place, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
         )
@@ -309,7 +345,7 @@ class Writer:
     def renew(self) -> None:
         """Delete the file and begin an empty one."""
         self._connection.close()
-        _remove(self._path)
+        remove_prepared(self._path)
         self._connection = self._open()
         self._file = _file_of(self._path)
         self._has_new_untried = True
@@ -443,7 +479,7 @@ class Writer:
             # After a failure of the disk the file may still be good.
             if isinstance(error, sqlite3.OperationalError):
                 raise
-        _remove(self._path)
+        remove_prepared(self._path)
         return _opened(self._path)
 
 
@@ -490,6 +526,15 @@ def _read_changes(reader: Reader) -> None:
             _LOG.exception("prepared answers cannot be read")
 
 
+@contextmanager
+def _copied(path: Path) -> Iterator[Path]:
+    """Copy a file and those that SQLite adds to a folder in memory, until the block ends."""
+    with tempfile.TemporaryDirectory(prefix="ioncast-", dir=memory_folder()) as folder:
+        for each in path.parent.glob(f"{path.name}*"):
+            shutil.copy(each, folder)
+        yield Path(folder) / path.name
+
+
 def _file_of(path: Path) -> tuple[int, int] | None:
     """Return device and inode of the file at a path; None if it is missing."""
     try:
@@ -514,8 +559,3 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _remove(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 
 from ioncast.service.decide.counts import DecisionCounts
-from ioncast.service.decide.prepared import Reader, keep_reading, prepared_file
+from ioncast.service.decide.prepared import Reader, keep_reading, prepared_files
 from ioncast.service.decide.resources import Resources
 from ioncast.service.decide.server_config import ServerConfig
 from ioncast.service.decide.spool import SpoolWriter, spool_folder
@@ -74,7 +74,7 @@ def serve(orders: ServerConfig) -> None:
     settings = orders.settings
     of = Resources(
         settings=settings,
-        prepared=Reader(prepared_file(settings.state)),
+        prepared=Reader(*prepared_files(settings.state)),
         spool=SpoolWriter(spool_folder(settings.state)),
         counts=DecisionCounts(orders.counts),
     )

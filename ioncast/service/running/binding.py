@@ -16,6 +16,7 @@ import click
 
 from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
+from ioncast_base.files import runtime_folder
 
 _UNIX = "unix:"
 _SOCKET = "decisions.sock"
@@ -25,14 +26,6 @@ _REMEDIES = {
     errno.EADDRNOTAVAIL: "give an address of this machine",
     errno.ENOENT: "create its folder",
 }
-
-
-def runtime_folder(environment: Mapping[str, str]) -> str:
-    """Return the folder in memory that systemd made for the service, such as /run/ioncast.
-
-    The text is empty without systemd.
-    """
-    return environment.get("RUNTIME_DIRECTORY", "").partition(":")[0]
 
 
 def counts_folder(settings: Settings) -> Path:

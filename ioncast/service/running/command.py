@@ -24,7 +24,6 @@ from ioncast.service.running.binding import (
     check_binds,
     counts_folder,
     listening,
-    runtime_folder,
     with_decisions_bind,
 )
 from ioncast.service.running.service_log import begin_log
@@ -34,6 +33,7 @@ from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError, r
 
 # A service that was asked to end may be answering its last requests.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
+_UPGRADE_S = 3600
 _DECISIONS, _WEB, _BACKGROUND = PARTS = ("decisions", "web", "background")
 # Each log of a request is an open file until its answer, and a run may have hundreds of logs.
 _OPEN_FILES = 16_384
@@ -113,10 +113,11 @@ def serve(
             flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
         settings = read_settings(config, flags)
         stack.enter_context(_only_one(settings.state, part))
-        runtime = runtime_folder(os.environ)
-        shared = Path(runtime) / "state" if part and runtime else None
-        state = stack.enter_context(usable_state(settings.state, shared))
-        settings = with_decisions_bind(settings.model_copy(update={"state": state}), os.environ)
+        if part is None:
+            # Of the parts, only the keeper needs to write to it, and chooses its folder itself.
+            usable = stack.enter_context(usable_state(settings.state))
+            settings = settings.model_copy(update={"state": usable})
+        settings = with_decisions_bind(settings, os.environ)
         begun = {part} if part else set(PARTS)
         check_binds(
             [
@@ -130,6 +131,8 @@ def serve(
             settings.thresholds()
         settings.named_queries()
         if _BACKGROUND in begun:
+            # It would end the upgrade of a large database after 90 seconds, again and again.
+            _tell_systemd(f"EXTEND_TIMEOUT_USEC={_UPGRADE_S * 1_000_000}")
             _prepare_database(settings)
         if demo:
             # It loads libraries that other services do not need in this process.
@@ -215,6 +218,15 @@ def _lock(descriptor: int, how: int, state: str) -> None:
             return
 
 
+def _tell_systemd(state: str) -> None:
+    """Tell systemd, where it started this process, how far the start is."""
+    from gunicorn.config import Config  # noqa: PLC0415
+    from gunicorn.glogging import Logger  # noqa: PLC0415
+    from gunicorn.systemd import sd_notify  # noqa: PLC0415
+
+    sd_notify(state, Logger(Config()))
+
+
 def _prepare_database(settings: Settings) -> None:
     """Create or upgrade the database; if it is missing, the service starts without it.
 
@@ -254,10 +266,6 @@ def _allow_open_files() -> None:
 
 def _run(settings: Settings, begun: Collection[str]) -> None:
     """Keep the processes of some parts running until a signal asks to end."""
-    from gunicorn.config import Config  # noqa: PLC0415
-    from gunicorn.glogging import Logger  # noqa: PLC0415
-    from gunicorn.systemd import sd_notify  # noqa: PLC0415
-
     from ioncast.service.decide.counts import counts_files  # noqa: PLC0415
     from ioncast.service.decide.server_config import ServerConfig  # noqa: PLC0415
     from ioncast.service.running.supervisor import Process, keep_running  # noqa: PLC0415
@@ -282,5 +290,5 @@ def _run(settings: Settings, begun: Collection[str]) -> None:
             # Its gunicorn tells systemd itself that it is ready.
             processes.append(Process("the web process", "ioncast.service.web", settings))
         else:
-            sd_notify("READY=1", Logger(Config()))
+            _tell_systemd("READY=1")
         keep_running(processes)

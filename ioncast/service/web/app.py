@@ -11,7 +11,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from benchdb.store.database import existing_database
 from ioncast.service.context import Service, install
 from ioncast.service.decide.counts import DecisionCounts, new_memory
-from ioncast.service.decide.prepared import Reader, prepared_file
+from ioncast.service.decide.prepared import Reader, prepared_files
 from ioncast.service.decide.spool import SpoolWriter, spool_folder
 from ioncast.service.settings import Settings
 from ioncast.service.web import metrics, security_headers
@@ -65,7 +65,7 @@ def create_app(settings: Settings, counts: int | None = None) -> Flask:
         Service(
             settings=settings,
             database=existing_database(settings.database, patience_s=settings.patience_s),
-            prepared=Reader(prepared_file(settings.state)),
+            prepared=Reader(*prepared_files(settings.state)),
             spool=SpoolWriter(spool_folder(settings.state)),
             counts=DecisionCounts(new_memory() if counts is None else counts),
             children=Children(

@@ -68,6 +68,25 @@ def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_p
         wait_for(lambda: served.ask(f"/v1/decisions/{recorded}").status == 200, "the decision")
 
 
+@pytest.mark.promise("service-disk-full")
+def test_without_a_folder_for_temporary_files_all_processes_start(tmp_path: Path) -> None:
+    # As in a unit of systemd: its current folder is /, which it cannot write.
+    script = """
+        mount --bind "$0" "$0"
+        for folder in /tmp /var/tmp; do
+            mount --rbind $folder $folder
+            mount -o remount,bind,ro $folder
+        done
+        cd /proc
+        exec "$@"
+    """
+    under = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", script, str(tmp_path)]
+    told = {"TMPDIR": "/proc"}
+    database = str(tmp_path / "db.sqlite")
+    with running(tmp_path, "--db", database, under=under, environment=told) as served:
+        all_are_answered(served)
+
+
 @pytest.mark.promise("service-no-space-for-metrics")
 def test_a_service_without_space_for_metrics_answers_without_counting(
     full_disk: Path, tmp_path: Path

@@ -6,12 +6,27 @@ import errno
 import logging
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from ioncast.service.running import supervisor
 from ioncast.service.running.supervisor import Process
 from ioncast.service.settings import Settings
+
+
+def test_a_process_imports_nothing_from_the_current_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Anybody could have put these files into /tmp.
+    for module in ("this", "runpy", "codecs", "string"):
+        (tmp_path / f"{module}.py").write_text("open('ran', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    kept = Process("a process", "this", Settings())
+    kept.keep_running()
+    assert kept.running is not None
+    assert kept.running.wait() == 0
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_process_that_cannot_start_is_tried_again(
