@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from ioncast.service.running.command import PARTS
+
 PROJECT = Path(__file__).resolve().parents[1]
 PACKAGES = (
     "ioncast",
@@ -170,3 +172,22 @@ def test_deb_and_rpm_make_the_same_units_and_users() -> None:
     purged = (PROJECT / "packaging" / "debian" / "postrm").read_text()
     assert users == of_units
     assert set(re.findall(r"for user in (.+);", purged)[0].split()) == users
+
+
+@pytest.mark.parametrize("name", ["debian/postinst", "ioncast.spec"])
+def test_an_upgrade_waits_for_each_part_before_it_restarts_what_asks_them(name: str) -> None:
+    text = (PROJECT / "packaging" / name).read_text()
+    steps = (
+        r"\n *systemctl try-restart ioncast \|\|",
+        r'for part in (.+); do\n +systemctl start "ioncast@\$part" \|\|',
+        r"\bioncast-watch ioncast-arbiter\b",
+    )
+    [parts] = re.findall(".*?".join(steps), text, re.DOTALL)
+    assert set(parts.split()) == set(PARTS)
+    assert "ioncast@$part does not start" in text or '|| tell "ioncast@$part"' in text
+
+
+@pytest.mark.parametrize("name", ["debian/prerm", "ioncast.spec"])
+def test_a_removal_waits_until_all_parts_have_ended(name: str) -> None:
+    text = (PROJECT / "packaging" / name).read_text()
+    assert re.search(r"disable --now.+?\n +systemctl stop 'ioncast@\*'.*?\nfi\n", text, re.DOTALL)
