@@ -105,6 +105,13 @@ def test_systemd_takes_the_units(tmp_path: Path, name: str) -> None:
     assert (done.returncode, said) == (0, [])
 
 
+@pytest.mark.parametrize("name", ["watch", "arbiter"])
+def test_a_unit_starts_after_the_parts_of_the_service_that_it_asks(name: str) -> None:
+    unit = (_DEPLOY / f"ioncast-{name}.service").read_text()
+    earlier = " ".join(re.findall(r"^After=(.+)$", unit, re.MULTILINE)).split()
+    assert {"ioncast@decisions.service", "ioncast@web.service"} <= set(earlier)
+
+
 def test_all_samples_name_the_same_heartbeat() -> None:
     heartbeat = ArbitrateSettings().heartbeat
     lua = _DEPLOY.parent / "lua" / "ioncast_settings.lua"
