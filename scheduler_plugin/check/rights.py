@@ -31,6 +31,8 @@ _UNITS = (
     "ioncast-watch.service",
     "ioncast-arbiter.service",
 )
+# `systemctl edit ioncast@web` makes a file for this part.
+_PARTS = ("ioncast@decisions.service", "ioncast@web.service", "ioncast@background.service")
 _UNIT_FOLDERS = ("/etc/systemd/system", "/usr/lib/systemd/system")
 _OF_ROOT = (
     "/etc/ioncast/renew-slurm-token",
@@ -38,7 +40,7 @@ _OF_ROOT = (
     "/etc/cron.d/ioncast-watch",
     "/etc/cron.d/ioncast-arbiter",
     *(f"{folder}/{unit}" for folder in _UNIT_FOLDERS for unit in _UNITS),
-    *(f"/etc/systemd/system/{unit}.d/override.conf" for unit in _UNITS),
+    *(f"/etc/systemd/system/{unit}.d/override.conf" for unit in (*_UNITS, *_PARTS)),
     "/etc/systemd/system/slurmrestd.service.d/ioncast.conf",
 )
 RULES_ANYWHERE = (

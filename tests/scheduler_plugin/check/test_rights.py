@@ -34,6 +34,7 @@ FILES = {
     "systemd/system/ioncast-watch.service": "644",
     "systemd/system/ioncast-arbiter.service": "644",
     "systemd/system/ioncast-watch.service.d/override.conf": "644",
+    "systemd/system/ioncast@web.service.d/override.conf": "644",
     "systemd/system/slurmrestd.service.d/ioncast.conf": "644",
     "ioncast/watch/ioncast.token": "640", "ioncast/watch/slurm.jwt": "640",
     "ioncast/arbiter/ioncast.token": "640", "ioncast/arbiter/slurm.jwt": "640",
@@ -91,9 +92,10 @@ def test_each_file_that_the_manuals_install_is_tested_here() -> None:
     cron = set(re.findall(r"> /etc/(cron\.d/\S+)$", manuals, re.MULTILINE))
     installed = r"install (?:-D )?-m \d+ -t /etc/(\S+) ([^#\n]+)"
     units = {
-        f"{folder}/{file.rpartition('/')[2]}"
+        f"{folder}/{file.name}"
         for folder, files in re.findall(installed, manuals)
-        for file in files.split()
+        for pattern in files.split()
+        for file in PROJECT.glob(pattern)
         if not folder.startswith("slurm")
     }
     assert len(cron | units) > 5
