@@ -21,7 +21,7 @@ from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.settings import ServiceSettings
 from scheduler_plugin.token_files import read_token
 
-START = "look at `systemctl status 'ioncast@*'` and at its log"
+START = "look at `systemctl status ioncast 'ioncast@*'` and at its log"
 _REJECTED = (401, 403)
 _UNPROCESSABLE = (400, 422)
 # Applications that a row names.

@@ -98,6 +98,25 @@ def test_the_unit_of_the_service_starts_each_part() -> None:
     assert set(wanted.split()) == {f"ioncast@{part}.service" for part in PARTS}
 
 
+def test_a_part_restarts_without_waiting_for_the_end_of_others() -> None:
+    # After this unit, decisions would stay away until the slowest part has ended.
+    unit = (DEPLOY / "ioncast@.service").read_text(encoding="utf-8")
+    assert "\nPartOf=ioncast.service\n" in unit
+    earlier = " ".join(re.findall(r"^After=(.*)$", unit, re.MULTILINE)).split()
+    assert not [name for name in earlier if name.startswith("ioncast")]
+
+
+def test_commands_of_the_manuals_and_hints_reach_the_parts() -> None:
+    # `stop ioncast` alone waits for no part; its status and log have nothing of them.
+    package = DEPLOY.parents[2]
+    hints = (DEPLOY / "alerts.yml", package / "doctor_command.py", *DOCS.glob("*.md"))
+    checks = (package.parent / "scheduler_plugin" / "check").glob("*.py")
+    text = "".join(path.read_text(encoding="utf-8") for path in (*hints, *checks))
+    ends = re.findall(r"(?:systemctl (?:stop|status)|journalctl -u) '?ioncast\b(?!-)(.*)", text)
+    assert len(ends) > 5
+    assert [end for end in ends if not end.startswith(("@", " 'ioncast@*'"))] == []
+
+
 def test_the_proxy_takes_what_the_service_takes() -> None:
     text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
     sample = read_settings(DEPLOY / "service.toml", environment={})
