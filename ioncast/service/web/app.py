@@ -28,7 +28,7 @@ from ioncast.service.web.api.queue import queue
 from ioncast.service.web.api.slow_io_nodes import slow
 from ioncast.service.web.api.traces import traces
 from ioncast.service.web.http import problems, sessions
-from ioncast.service.web.http.uploads import MOST_LOGS
+from ioncast.service.web.http.uploads import MOST_LOGS, UploadRequest
 from ioncast.service.web.pages import views  # noqa: F401 - it adds pages
 from ioncast.service.web.pages.assets import assets
 from ioncast.service.web.pages.frame import pages
@@ -41,6 +41,8 @@ _SECRET_ADDRESSES = ("/kept", "/login")
 
 
 class _Application(Flask):
+    request_class = UploadRequest
+
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function: none is asynchronous, and checking costs a tenth of a decision."""
         return func

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import ceil
 
-from flask import request
+from flask import Request, request
 from werkzeug.datastructures import FileStorage
 
 from ioncast.service.context import service
@@ -27,17 +28,31 @@ _INSIGHTS_S = 20
 _CHUNK_BYTES = 1 << 20
 
 
+class UploadRequest(Request):
+    """A request whose form may have long files, which Werkzeug writes to temporary ones."""
+
+    def _load_form_data(self) -> None:
+        with _room_for_files():
+            super()._load_form_data()
+
+
+@contextmanager
+def _room_for_files() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BusyError(
+            f"an upload cannot be written to a temporary file: {error.strerror}"
+        ) from error
+
+
 def uploaded(field: str) -> list[Upload]:
     """Give all files of a field of the form paths at which other processes can read them.
 
     The files have no names in a folder, so nothing is left of them after the request or a kill.
     """
-    try:
+    with _room_for_files():
         return [_readable(sent) for sent in request.files.getlist(field)]
-    except OSError as error:
-        raise BusyError(
-            f"an upload cannot be written to a temporary file: {error.strerror}"
-        ) from error
 
 
 def _readable(sent: FileStorage) -> Upload:

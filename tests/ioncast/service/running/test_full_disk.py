@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from werkzeug.datastructures import FileStorage
+from werkzeug.test import encode_multipart
 
 from ioncast.service.decide.counts import counts_files, counts_in
 from tests.support.disks import fill, small_disk
@@ -83,8 +86,13 @@ def test_without_a_folder_for_temporary_files_all_processes_start(tmp_path: Path
     under = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", script, str(tmp_path)]
     told = {"TMPDIR": "/proc"}
     database = str(tmp_path / "db.sqlite")
+    log = FileStorage(io.BytesIO(bytes(1 << 20)), "app.darshan")
+    boundary, body = encode_multipart({"system": "testbed", "log": log})
+    form = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
     with running(tmp_path, "--db", database, under=under, environment=told) as served:
         all_are_answered(served)
+        answer = served.ask("/v1/predictions", method="POST", body=body, headers=form)
+        assert answer.status == 503
 
 
 @pytest.mark.promise("service-no-space-for-metrics")
