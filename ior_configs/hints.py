@@ -82,10 +82,15 @@ def without_buffering(conditions: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_places(hints: Sequence[str], nodes: int | None) -> list[str]:
-    """Add the hint that lets a node have several aggregators, if `cb_nodes` asks for it."""
-    aggregators = _number(dict(_parts(hints)).get(_AGGREGATORS, "")) or 1
+    """Add the hint that lets a node have several aggregators, if `cb_nodes` asks for it.
+
+    A list of places that is among the hints stays as it is.
+    """
+    found = dict(_parts(hints))
+    aggregators = _number(found.get(_AGGREGATORS, "")) or 1
     of_each = -(-aggregators // (nodes or 1))
-    return [*hints, f"{_PLACES}=*:{of_each}"] if of_each > 1 else [*hints]
+    is_missing = of_each > 1 and _PLACES not in found
+    return [*hints, f"{_PLACES}=*:{of_each}"] if is_missing else [*hints]
 
 
 def hints_in(words: Sequence[str]) -> list[str]:

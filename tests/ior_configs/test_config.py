@@ -343,6 +343,9 @@ def test_a_node_may_have_as_many_aggregators_as_asked_for() -> None:
     assert places + "8" in hinted.environment()
     assert places + "2" in replace(hinted, nodes=4).environment()
     assert not any(places in word for word in replace(hinted, nodes=8).environment())
+    own = "IOR_HINT__MPI__cb_config_list=n1:2,*:1"
+    listed = replace(hinted, conditions=(own, "IOR_HINT__MPI__cb_nodes=8"))
+    assert listed.environment() == ["env", *listed.conditions]
 
 
 def test_without_a_number_each_node_has_an_aggregator() -> None:
