@@ -38,6 +38,7 @@ from tests.support.slurm import (
     give_file_of_root,
     give_secret,
     open_to_all,
+    version,
 )
 
 pytestmark = [pytest.mark.slurm, pytest.mark.serving]
@@ -330,7 +331,8 @@ def test_a_running_job_with_more_licences_than_any_pool_is_left_alone(
     arbiter.round(time.time())
     shares = sorted(slurm.job(job_id)["Licenses"] for job_id in jobs)
     jobs.append(running)
-    assert shares == ["ionode:4", "ionode:4"]
+    # From 25.05 on slurmrestd also tells that the job holds one, so seven are left.
+    assert shares == (["ionode:2"] if version() >= (25, 5) else ["ionode:4"]) + ["ionode:4"]
 
 
 def test_a_heartbeat_that_cannot_be_written_is_one_line(
