@@ -544,9 +544,13 @@ def test_nothing_is_left_of_an_upload_to_a_killed_worker(tmp_path: Path) -> None
         return served.ask("/v1/predictions", method="POST", body=item.body, headers=headers).status
 
     def open_files() -> set[str]:
-        """The worker's files without a name in the folder; gunicorn has one, too."""
-        links = [path for path in Path(f"/proc/{worker}/fd").iterdir() if path.is_symlink()]
-        return {name for link in links if (name := str(link.readlink())).startswith(str(temporary))}
+        """The worker's files without a name in the folder."""
+        names = set()
+        for link in Path(f"/proc/{worker}/fd").iterdir():
+            # A thread may close it meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                names.add(str(link.readlink()))
+        return {name for name in names if name.startswith(str(temporary))}
 
     with (
         served_by(tmp_path, *options, environment=environment) as served,
