@@ -134,9 +134,7 @@ def existing_database(
         engine = _existing_postgresql(url, patience_s, silence_s)
 
     def check_version(connection: Any, _record: object) -> None:
-        version = _version_of(connection)
-        if version is not None:
-            _check_known(version, shown(engine.url))
+        _check_known(_version_of(connection), shown(engine.url))
 
     # After the limits of time, which it needs itself.
     event.listen(engine, "connect", check_version)
@@ -440,8 +438,8 @@ def _version_of(connection: Any) -> str | None:
     return row[0] if row else None
 
 
-def _check_known(version: str, where: str) -> None:
-    if version not in KNOWN:
+def _check_known(version: str | None, where: str) -> None:
+    if version is not None and version not in KNOWN:
         raise NewerDatabaseError(
             f"the database has version {version}, newer than this ioncast",
             where=where,
@@ -454,8 +452,7 @@ def _upgrade(engine: Engine, version: str | None, where: str) -> None:
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 
-    if version is not None:
-        _check_known(version, where)
+    _check_known(version, where)
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     with engine.execution_options(write=True).begin() as connection:

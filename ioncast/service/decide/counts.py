@@ -27,7 +27,6 @@ ASK, ASK_WITH_SCRIPT = "decisions.ask", "decisions.ask_with_script"
 _LOG = logging.getLogger("ioncast.service")
 # Upper limits of a histogram's buckets, in seconds; the last bucket has no limit.
 BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60)
-_FILES = "decisions-*.counts"
 # The endpoint of requests at another address or with another method.
 NO_ENDPOINT = "decisions.none"
 
@@ -98,7 +97,7 @@ def new_memory() -> int:
 def counts_in(folder: Path) -> list[DecisionCounts]:
     """Open the files of all processes; one of another version is left out."""
     found = []
-    for path in sorted(folder.glob(_FILES)):
+    for path in sorted(folder.glob("decisions-*.counts")):
         with suppress(OSError), path.open("r+b") as file:
             if os.fstat(file.fileno()).st_size == _BYTES:
                 found.append(DecisionCounts(file.fileno()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import resource
 import shutil
@@ -220,11 +221,10 @@ def _lock(descriptor: int, how: int, state: str) -> None:
 
 def _tell_systemd(state: str) -> None:
     """Tell systemd, where it started this process, how far the start is."""
-    from gunicorn.config import Config  # noqa: PLC0415
-    from gunicorn.glogging import Logger  # noqa: PLC0415
     from gunicorn.systemd import sd_notify  # noqa: PLC0415
 
-    sd_notify(state, Logger(Config()))
+    # It only calls `debug`.
+    sd_notify(state, logging.getLogger("ioncast.service"))  # type: ignore[arg-type]
 
 
 def _prepare_database(settings: Settings) -> None:
